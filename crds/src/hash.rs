@@ -1,0 +1,57 @@
+//! `installHash` and `planHash`: sha256 over canonical JSON (sorted keys), in lower-case hex.
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::node::{ActionStatus, Cost, NodeConfig};
+
+/// The hash of what is installed: driver, gpuDirect, tuning and fabric.linkLayer. Nothing else drains a node.
+///
+/// # Errors
+/// Only if a value has no JSON form.
+pub fn install_hash(config: &NodeConfig) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Inputs<'a> {
+        driver: &'a crate::cluster::Driver,
+        gpu_direct: &'a crate::cluster::GpuDirect,
+        tuning: &'a crate::fabric::Tuning,
+        link_layer: Option<crate::fabric::LinkLayer>,
+    }
+    let NodeConfig { driver, gpu_direct, tuning, fabric, nics: _, device_plugin: _, rails: _, addresses: _ } = config;
+    hash(&serde_json::to_value(Inputs { driver, gpu_direct, tuning, link_layer: fabric.link_layer })?)
+}
+
+/// The hash of a plan: its costly actions `(kind, target, desired)`, sorted, and the install hash. Current values,
+/// attempts and boot id are left out, so that it survives partial execution and reboots.
+///
+/// # Errors
+/// Only if a value has no JSON form.
+pub fn plan_hash(actions: &[ActionStatus], install_hash: &str) -> Result<String, serde_json::Error> {
+    let mut costly: Vec<_> = actions
+        .iter()
+        .filter(|action| action.cost != Cost::None)
+        .map(|action| [action.kind.as_str(), action.target.as_str(), action.desired.as_str()])
+        .collect();
+    costly.sort_unstable();
+    hash(&serde_json::json!({ "actions": costly, "installHash": install_hash }))
+}
+
+fn hash(value: &Value) -> Result<String, serde_json::Error> {
+    let canonical = serde_json::to_vec(&sorted(value))?;
+    Ok(Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The same value with the keys of every object in order, whatever map type `serde_json` was built with.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| key.as_str());
+            entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
