@@ -19,8 +19,22 @@ pub fn install_hash(config: &NodeConfig) -> Result<String, serde_json::Error> {
         tuning: &'a crate::fabric::Tuning,
         link_layer: Option<crate::fabric::LinkLayer>,
     }
-    let NodeConfig { driver, gpu_direct, tuning, fabric, nics: _, device_plugin: _, rails: _, addresses: _ } = config;
-    hash(&serde_json::to_value(Inputs { driver, gpu_direct, tuning, link_layer: fabric.link_layer })?)
+    let NodeConfig {
+        driver,
+        gpu_direct,
+        tuning,
+        fabric,
+        nics: _,
+        device_plugin: _,
+        rails: _,
+        addresses: _,
+    } = config;
+    hash(&serde_json::to_value(Inputs {
+        driver,
+        gpu_direct,
+        tuning,
+        link_layer: fabric.link_layer,
+    })?)
 }
 
 /// The hash of a plan: its costly actions `(kind, target, desired)`, sorted, and the install hash. Current values,
@@ -28,11 +42,20 @@ pub fn install_hash(config: &NodeConfig) -> Result<String, serde_json::Error> {
 ///
 /// # Errors
 /// Only if a value has no JSON form.
-pub fn plan_hash(actions: &[ActionStatus], install_hash: &str) -> Result<String, serde_json::Error> {
+pub fn plan_hash(
+    actions: &[ActionStatus],
+    install_hash: &str,
+) -> Result<String, serde_json::Error> {
     let mut costly: Vec<_> = actions
         .iter()
         .filter(|action| action.cost != Cost::None)
-        .map(|action| [action.kind.as_str(), action.target.as_str(), action.desired.as_str()])
+        .map(|action| {
+            [
+                action.kind.as_str(),
+                action.target.as_str(),
+                action.desired.as_str(),
+            ]
+        })
         .collect();
     costly.sort_unstable();
     hash(&serde_json::json!({ "actions": costly, "installHash": install_hash }))
@@ -40,7 +63,10 @@ pub fn plan_hash(actions: &[ActionStatus], install_hash: &str) -> Result<String,
 
 fn hash(value: &Value) -> Result<String, serde_json::Error> {
     let canonical = serde_json::to_vec(&sorted(value))?;
-    Ok(Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Sha256::digest(canonical)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// The same value with the keys of every object in order, whatever map type `serde_json` was built with.
@@ -49,7 +75,10 @@ fn sorted(value: &Value) -> Value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| key.as_str());
-            entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect()
         }
         Value::Array(items) => items.iter().map(sorted).collect(),
         other => other.clone(),

@@ -8,6 +8,9 @@ pub mod fabric;
 pub mod hash;
 pub mod names;
 pub mod node;
+pub mod reasons;
+pub mod support;
 
 pub use cluster::{GpuRdmaCluster, GpuRdmaClusterSpec, GpuRdmaClusterStatus};
 pub use node::{GpuRdmaNode, GpuRdmaNodeSpec, GpuRdmaNodeStatus};
+pub use support::not_yet_supported;

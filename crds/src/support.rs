@@ -1,0 +1,97 @@
+//! Which set fields have no effect yet. Pure; the operator turns the answer into the condition `NotYetSupported`
+//! and keeps the cluster from Ready.
+
+use crate::cluster::{
+    DevicePlugin, DriverSource, GpuDirectMode, GpuRdmaClusterSpec, Inject, Takeover,
+};
+use crate::fabric::{Fabric, Tuning};
+
+/// Paths of the fields that are set and whose effect is not built yet, sorted.
+#[must_use]
+pub fn not_yet_supported(spec: &GpuRdmaClusterSpec) -> Vec<&'static str> {
+    let mut fields = Vec::new();
+    push(
+        &mut fields,
+        "driver.hostPackages",
+        spec.driver.source == DriverSource::HostPackages,
+    );
+    push(
+        &mut fields,
+        "gpuDirect.mode",
+        spec.gpu_direct.mode != GpuDirectMode::Keep,
+    );
+    push(&mut fields, "gpuDirect.required", spec.gpu_direct.required);
+    fabric(&spec.fabric, &mut fields);
+    tuning(&spec.tuning, &mut fields);
+    device_plugin(&spec.device_plugin, &mut fields);
+    fields.sort_unstable();
+    fields
+}
+
+fn push(fields: &mut Vec<&'static str>, path: &'static str, set: bool) {
+    if set {
+        fields.push(path);
+    }
+}
+
+/// Destructured without `..`: a new field does not compile until its support is decided.
+fn fabric(fabric: &Fabric, fields: &mut Vec<&'static str>) {
+    let Fabric {
+        link_layer,
+        rdma_mtu,
+        infiniband,
+        roce,
+        rails,
+        addresses,
+        firewall,
+        traffic_classes,
+    } = fabric;
+    push(fields, "fabric.linkLayer", link_layer.is_some());
+    push(fields, "fabric.rdmaMtu", rdma_mtu.is_some());
+    push(fields, "fabric.infiniband", infiniband.is_some());
+    push(fields, "fabric.roce", roce.is_some());
+    push(fields, "fabric.rails", !rails.is_empty());
+    push(fields, "fabric.addresses", !addresses.is_empty());
+    push(fields, "fabric.firewall", firewall.is_some());
+    push(fields, "fabric.trafficClasses", !traffic_classes.is_empty());
+}
+
+fn tuning(tuning: &Tuning, fields: &mut Vec<&'static str>) {
+    let Tuning {
+        acs,
+        max_read_request_bytes,
+        rdma_netns,
+    } = tuning;
+    push(fields, "tuning.acs", acs.is_some());
+    push(
+        fields,
+        "tuning.maxReadRequestBytes",
+        max_read_request_bytes.is_some(),
+    );
+    push(fields, "tuning.rdmaNetns", rdma_netns.is_some());
+}
+
+fn device_plugin(plugin: &DevicePlugin, fields: &mut Vec<&'static str>) {
+    let Inject {
+        nccl_topo_file,
+        nccl_ib_hca,
+        ucx_net_devices,
+        nvshmem_hca_list,
+    } = plugin.inject;
+    push(
+        fields,
+        "devicePlugin.takeover",
+        plugin.takeover == Takeover::Adopt,
+    );
+    push(fields, "devicePlugin.inject.ncclTopoFile", nccl_topo_file);
+    push(fields, "devicePlugin.inject.ncclIbHca", nccl_ib_hca);
+    push(fields, "devicePlugin.inject.ucxNetDevices", ucx_net_devices);
+    push(
+        fields,
+        "devicePlugin.inject.nvshmemHcaList",
+        nvshmem_hca_list,
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use serde_json::json;
+
+use super::*;
+
+fn spec(value: serde_json::Value) -> GpuRdmaClusterSpec {
+    serde_json::from_value(value).unwrap()
+}
+
+#[test]
+fn an_empty_spec_asks_for_nothing_unbuilt() {
+    assert_eq!(not_yet_supported(&spec(json!({}))), Vec::<&str>::new());
+    assert_eq!(
+        not_yet_supported(&spec(
+            json!({"mode": "Enforce", "driver": {"modules": ["ib_umad"]}})
+        )),
+        [""; 0]
+    );
+}
+
+#[test]
+fn each_unbuilt_field_is_named_and_nothing_else() {
+    let cases = [
+        (
+            json!({"driver": {"source": "HostPackages"}}),
+            "driver.hostPackages",
+        ),
+        (json!({"gpuDirect": {"mode": "Auto"}}), "gpuDirect.mode"),
+        (
+            json!({"gpuDirect": {"required": true}}),
+            "gpuDirect.required",
+        ),
+        (
+            json!({"fabric": {"linkLayer": "Ethernet"}}),
+            "fabric.linkLayer",
+        ),
+        (json!({"fabric": {"rdmaMtu": 4096}}), "fabric.rdmaMtu"),
+        (json!({"fabric": {"infiniband": {}}}), "fabric.infiniband"),
+        (json!({"fabric": {"roce": {}}}), "fabric.roce"),
+        (
+            json!({"fabric": {"rails": [{"match": {}, "rail": 0}]}}),
+            "fabric.rails",
+        ),
+        (
+            json!({"fabric": {"addresses": [{"rail": 0, "cidr": "10.0.0.0/16"}]}}),
+            "fabric.addresses",
+        ),
+        (json!({"fabric": {"firewall": "Report"}}), "fabric.firewall"),
+        (
+            json!({"fabric": {"trafficClasses": [{"name": "gpu", "priority": 3, "share": 50}]}}),
+            "fabric.trafficClasses",
+        ),
+        (json!({"tuning": {"acs": "Disable"}}), "tuning.acs"),
+        (
+            json!({"tuning": {"maxReadRequestBytes": 4096}}),
+            "tuning.maxReadRequestBytes",
+        ),
+        (
+            json!({"tuning": {"rdmaNetns": "Shared"}}),
+            "tuning.rdmaNetns",
+        ),
+        (
+            json!({"devicePlugin": {"takeover": "Adopt"}}),
+            "devicePlugin.takeover",
+        ),
+        (
+            json!({"devicePlugin": {"inject": {"ncclTopoFile": true}}}),
+            "devicePlugin.inject.ncclTopoFile",
+        ),
+        (
+            json!({"devicePlugin": {"inject": {"ncclIbHca": true}}}),
+            "devicePlugin.inject.ncclIbHca",
+        ),
+        (
+            json!({"devicePlugin": {"inject": {"ucxNetDevices": true}}}),
+            "devicePlugin.inject.ucxNetDevices",
+        ),
+        (
+            json!({"devicePlugin": {"inject": {"nvshmemHcaList": true}}}),
+            "devicePlugin.inject.nvshmemHcaList",
+        ),
+    ];
+    for (value, path) in cases {
+        assert_eq!(not_yet_supported(&spec(value)), [path]);
+    }
+}
+
+#[test]
+fn paths_are_sorted() {
+    let all = spec(
+        json!({"tuning": {"acs": "Disable"}, "gpuDirect": {"mode": "DmaBuf"}, "fabric": {"rdmaMtu": 1024}}),
+    );
+    assert_eq!(
+        not_yet_supported(&all),
+        ["fabric.rdmaMtu", "gpuDirect.mode", "tuning.acs"]
+    );
+}
