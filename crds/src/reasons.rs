@@ -100,6 +100,10 @@ names! {
         AllSupported,
         /// The node selector cannot be evaluated.
         InvalidSelector,
+        /// Fields of the specification contradict each other.
+        InvalidSpec,
+        /// Many nodes lost the selector's labels at once; they are kept until the selector changes or the labels return.
+        NodesHeld,
         /// The API server's CRD is older than the operator and prunes its fields.
         OutdatedCrd,
         /// A DaemonSet could not be applied.
