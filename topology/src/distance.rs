@@ -1,6 +1,7 @@
 //! Distance between a GPU and a NIC, by the names that `nvidia-smi topo` prints.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,43 @@ pub struct Path {
     pub source: DistanceSource,
 }
 
+impl Distance {
+    /// The name that `nvidia-smi topo` prints; `unknown` where nothing tells.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pix => "PIX",
+            Self::Pxb => "PXB",
+            Self::Phb => "PHB",
+            Self::Node => "NODE",
+            Self::Sys => "SYS",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Position in the order of the names, closest first: 0 for PIX.
+    #[must_use]
+    pub fn rank(self) -> u8 {
+        match self {
+            Self::Pix => 0,
+            Self::Pxb => 1,
+            Self::Phb => 2,
+            Self::Node => 3,
+            Self::Sys => 4,
+            Self::Unknown => 5,
+        }
+    }
+}
+
+impl fmt::Display for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Distances by index → index.
+pub type Cells = BTreeMap<usize, BTreeMap<usize, Distance>>;
+
 /// Distances that were stated rather than computed: GPU index → NIC index → distance; a missing cell was not shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,5 +109,11 @@ pub struct StatedDistances {
     /// Who says so.
     pub source: DistanceSource,
     /// The cells.
-    pub cells: BTreeMap<usize, BTreeMap<usize, Distance>>,
+    pub cells: Cells,
+    /// GPU index → GPU index, where stated.
+    #[serde(default)]
+    pub gpu_cells: Cells,
+    /// NIC index → NIC index, where stated.
+    #[serde(default)]
+    pub nic_cells: Cells,
 }

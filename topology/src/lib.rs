@@ -3,7 +3,18 @@
 
 pub mod distance;
 pub mod fact;
+pub mod file;
 pub mod machine;
+pub mod nccl_xml;
 pub mod node_file;
+pub mod pairing;
+pub mod partition;
+pub mod paths;
 pub mod pci;
 pub mod policy;
+pub mod preferred;
+pub mod render;
+pub mod report;
+
+#[cfg(test)]
+mod test_machines;

@@ -88,7 +88,9 @@ impl Nic {
     /// The RDMA device name where known, else `NIC<index>`.
     #[must_use]
     pub fn name(&self) -> String {
-        self.rdma.clone().unwrap_or_else(|| format!("NIC{}", self.index))
+        self.rdma
+            .clone()
+            .unwrap_or_else(|| format!("NIC{}", self.index))
     }
 }
 

@@ -1,19 +1,26 @@
 //! The node file `/run/gpurdma/node.json`: all that the device plugin knows. The agent writes it, the plugin reads it.
 //!
 //! `schema` is `MAJOR.MINOR`. A reader refuses another major and, at its own or a lower minor, unknown fields; at a
-//! higher minor it ignores them, so that an agent at N serves a plugin at N−1.
+//! higher minor it ignores them, so that an agent at N serves a plugin at N−1. That check is [`NodeFile::parse`]'s:
+//! serde alone can only do one of the two.
 
 use serde::{Deserialize, Serialize};
 
 use crate::distance::Distance;
 use crate::policy::ResourceKind;
 
+mod codec;
+mod devices;
+
+pub use codec::NodeFileError;
+pub use devices::devices;
+
 /// The schema that this code writes.
 pub const SCHEMA: &str = "1.0";
 
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeFile {
     /// `MAJOR.MINOR`.
     pub schema: String,
@@ -31,7 +38,7 @@ pub struct NodeFile {
 
 /// One extended resource of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeResource {
     /// Extended resource name.
     pub name: String,
@@ -51,7 +58,7 @@ pub struct NodeResource {
 
 /// A variable for the container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct EnvVar {
     /// Name.
     pub name: String,
@@ -61,7 +68,7 @@ pub struct EnvVar {
 
 /// One device on the kubelet's wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeDevice {
     /// The GPU's UUID; without a driver its PCI address; for a shared NIC `<pci>-<replica>`.
     pub id: String,
@@ -77,7 +84,8 @@ pub struct NodeDevice {
     pub cdi_devices: Vec<String>,
     /// Device nodes that every container needs besides those of CDI, such as `/dev/infiniband/rdma_cm`.
     pub device_nodes: Vec<DeviceNode>,
-    /// Links to the other devices of the resource, for preferred allocation.
+    /// Links to the other devices of the resource, for preferred allocation. Empty for shared NICs, whose replicas
+    /// would make it quadratic and which are spread evenly anyway.
     pub links: Vec<DeviceLink>,
     /// Whether it may be handed out on this boot.
     pub admitted: bool,
@@ -91,7 +99,7 @@ pub struct NodeDevice {
 
 /// The GPU of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeGpu {
     /// `GPU<index>`.
     pub name: String,
@@ -103,7 +111,7 @@ pub struct NodeGpu {
 
 /// A NIC of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeNic {
     /// RDMA device name.
     pub rdma: String,
@@ -119,7 +127,7 @@ pub struct NodeNic {
 
 /// A device node for the container.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct DeviceNode {
     /// Path on the host.
     pub host_path: String,
@@ -131,14 +139,17 @@ pub struct DeviceNode {
 
 /// How well two devices of a resource are connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct DeviceLink {
     /// The other device's id.
     pub to: String,
     /// Number of NVLinks.
     pub nvlinks: u32,
-    /// PCIe distance of the two GPUs (of the two NICs for shared NICs).
+    /// PCIe distance of the two GPUs.
     pub distance: Distance,
     /// Whether they are on one NUMA node; `None` where unknown.
     pub same_numa: Option<bool>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,12 @@ impl PciAddress {
 
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { domain, bus, device, function } = self;
+        let Self {
+            domain,
+            bus,
+            device,
+            function,
+        } = self;
         write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
     }
 }
