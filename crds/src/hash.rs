@@ -1,6 +1,5 @@
 //! `installHash` and `planHash`: sha256 over canonical JSON (sorted keys), in lower-case hex.
 
-use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -11,14 +10,11 @@ use crate::node::{ActionStatus, Cost, NodeConfig};
 /// # Errors
 /// Only if a value has no JSON form.
 pub fn install_hash(config: &NodeConfig) -> Result<String, serde_json::Error> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Inputs<'a> {
-        driver: &'a crate::cluster::Driver,
-        gpu_direct: &'a crate::cluster::GpuDirect,
-        tuning: &'a crate::fabric::Tuning,
-        link_layer: Option<crate::fabric::LinkLayer>,
-    }
+    hash(&install_inputs(config)?)
+}
+
+/// Destructured without `..`: a new field does not compile until it is decided whether it is installed.
+fn install_inputs(config: &NodeConfig) -> Result<Value, serde_json::Error> {
     let NodeConfig {
         driver,
         gpu_direct,
@@ -29,12 +25,12 @@ pub fn install_hash(config: &NodeConfig) -> Result<String, serde_json::Error> {
         rails: _,
         addresses: _,
     } = config;
-    hash(&serde_json::to_value(Inputs {
-        driver,
-        gpu_direct,
-        tuning,
-        link_layer: fabric.link_layer,
-    })?)
+    Ok(serde_json::json!({
+        "driver": serde_json::to_value(driver)?,
+        "gpuDirect": serde_json::to_value(gpu_direct)?,
+        "tuning": serde_json::to_value(tuning)?,
+        "linkLayer": serde_json::to_value(fabric.link_layer)?,
+    }))
 }
 
 /// The hash of a plan: its costly actions `(kind, target, desired)`, sorted, and the install hash. Current values,
@@ -84,3 +80,6 @@ fn sorted(value: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,13 +4,17 @@
 //! Everything that touches a host is *Keep* when it is omitted: a field that is absent changes nothing.
 
 pub mod cluster;
+pub mod crd;
 pub mod fabric;
 pub mod hash;
 pub mod names;
 pub mod node;
 pub mod reasons;
+pub mod rules;
+mod schema;
 pub mod support;
 
 pub use cluster::{GpuRdmaCluster, GpuRdmaClusterSpec, GpuRdmaClusterStatus};
+pub use crd::crds;
 pub use node::{GpuRdmaNode, GpuRdmaNodeSpec, GpuRdmaNodeStatus};
 pub use support::not_yet_supported;

@@ -1,0 +1,231 @@
+//! What the agent reports about its node.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema;
+
+/// What the agent sees on its node. At most 16 KiB; no volatile values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(transform = schema::status)]
+pub struct GpuRdmaNodeStatus {
+    /// `metadata.generation` that this status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Boot id of the running kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub boot_id: Option<String>,
+    /// Install hash that the agent works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub install_hash: Option<String>,
+    /// Version of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub agent_version: Option<String>,
+    /// The node at a glance.
+    pub phase: Phase,
+    /// What the machine is.
+    pub summary: MachineSummary,
+    /// Pairs as they are, or in Observe and Plan as they would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gpu"]))]
+    pub pairs: Vec<PairStatus>,
+    /// What is wrong, worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub findings: Vec<Finding>,
+    /// What the agent would do, or does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
+    /// How far granted maintenance is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<MaintenanceStatus>,
+    /// `Ready`, `DriverReady`, `GpuDirectReady`, `FabricReady`, `Advertised`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = schema::conditions)]
+    pub conditions: Vec<Condition>,
+}
+
+/// The node at a glance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// The agent has not reported yet.
+    #[default]
+    Pending,
+    /// No GPU or no NIC.
+    NotApplicable,
+    /// Mode Observe.
+    Observed,
+    /// Mode Plan.
+    Planned,
+    /// Free actions run.
+    Progressing,
+    /// Waits for a grant or for something named in the conditions.
+    Waiting,
+    /// As the cluster asks.
+    Ready,
+    /// Something needs a person.
+    Degraded,
+}
+
+/// What the machine is, in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineSummary {
+    /// GPUs seen.
+    pub gpus: u32,
+    /// RDMA devices seen.
+    pub nics: u32,
+    /// Pairs that may be handed out.
+    pub admitted_pairs: u32,
+    /// Product of the GPUs, the first one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub gpu_product: Option<String>,
+    /// GPU driver version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub gpu_driver: Option<String>,
+    /// Operating system, `debian 12`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub os: Option<String>,
+    /// Kernel release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub kernel: Option<String>,
+    /// Link layer of the compute NICs, `InfiniBand`, `Ethernet` or `Mixed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub link_layer: Option<String>,
+}
+
+/// One pair in a node's status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PairStatus {
+    /// `GPU0`.
+    #[schemars(length(max = 64))]
+    pub gpu: String,
+    /// RDMA device names.
+    #[schemars(length(max = 16), inner(length(max = 64)))]
+    pub nics: Vec<String>,
+    /// `PIX`, `PXB`, `PHB`, `NODE`, `SYS` or `UNKNOWN`.
+    #[schemars(length(max = 16))]
+    pub distance: String,
+    /// Whether another pair has the same NIC.
+    #[serde(default)]
+    pub shared: bool,
+    /// Whether it may be handed out.
+    pub admitted: bool,
+    /// Why not; empty where admitted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 512))]
+    pub reason: String,
+}
+
+/// Something that is wrong or worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// Stable name, `FOREIGN_GPU_ADVERTISER`.
+    #[schemars(length(max = 64))]
+    pub id: String,
+    /// How bad.
+    pub severity: Severity,
+    /// What it is about: a module, a device, a file.
+    #[schemars(length(max = 256))]
+    pub component: String,
+    /// What was seen, what is right, and what fixes it.
+    #[schemars(length(max = 1024))]
+    pub message: String,
+}
+
+/// How bad a finding is.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Severity {
+    /// Keeps devices from being handed out.
+    Error,
+    /// Costs bandwidth or will break.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+/// What the agent would do, or does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanStatus {
+    /// Hash over the costly actions and the install hash.
+    #[schemars(length(max = 64))]
+    pub hash: String,
+    /// The install hash that the plan is for.
+    #[schemars(length(max = 64))]
+    pub install_hash: String,
+    /// What it costs: the worst of its actions.
+    pub cost: Cost,
+    /// The actions, in order.
+    #[schemars(length(max = 128))]
+    pub actions: Vec<ActionStatus>,
+}
+
+/// What an action costs.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Cost {
+    /// Nothing; runs at once.
+    #[default]
+    None,
+    /// Running RDMA jobs would break.
+    Traffic,
+    /// The node reboots.
+    Reboot,
+}
+
+/// One action of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionStatus {
+    /// Kind of action: `LoadModule`, `SetOpenibConf`, ….
+    #[schemars(length(max = 64))]
+    pub kind: String,
+    /// What it acts on.
+    #[schemars(length(max = 512))]
+    pub target: String,
+    /// The value that is wanted.
+    #[schemars(length(max = 1024))]
+    pub desired: String,
+    /// What it costs.
+    pub cost: Cost,
+    /// Attempts made, of the budget.
+    pub attempts: u32,
+    /// What it waits for, or why it failed; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub message: String,
+}
+
+/// How far granted maintenance is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceStatus {
+    /// The plan that was granted.
+    #[schemars(length(max = 64))]
+    pub granted_plan: String,
+    /// Whether it is done.
+    pub completed: bool,
+    /// When it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub message: String,
+}
