@@ -1,1 +1,11 @@
-//! Placeholder.
+//! The only IO edge: reads a machine's `/sys` and `/proc` under one explicit [`root::Root`].
+//!
+//! [`machine::machine`] gives what pairing needs, [`facts::facts`] everything that the node agent reports. The device
+//! plugin uses the same readers for ports. What cannot be read is a fact of its own, never a failure.
+
+pub mod facts;
+#[cfg(feature = "fixture")]
+pub mod fixture;
+pub mod machine;
+mod parse;
+pub mod root;
