@@ -1,1 +1,39 @@
-//! Placeholder.
+//! The privileged per-node agent: reads the host, decides, acts, verifies, reports.
+//!
+//! One file per step: [`gather`] reads, [`decide`] is pure, [`apply`] and [`execute`] write, [`report`] builds the status;
+//! [`cycle`] is one turn of all and [`run`] the loop. What a decision is made of has a pure file each: [`desired`],
+//! [`planner`], [`devices`], [`admission`], [`foreign`], [`cdi`], [`conditions`]. Only [`store`] writes to the host and
+//! only [`command`] starts a process.
+
+pub mod action;
+pub mod admission;
+pub mod apply;
+pub mod attempts;
+pub mod cdi;
+pub mod cli;
+pub mod command;
+pub mod conditions;
+pub mod cycle;
+pub mod decide;
+pub mod desired;
+pub mod devices;
+pub mod execute;
+pub mod findings;
+pub mod foreign;
+pub mod gather;
+pub mod host_state;
+pub mod injection;
+pub mod journal;
+pub mod modules;
+pub mod observed;
+pub mod openib_conf;
+pub mod planner;
+pub mod podresources;
+pub mod policies;
+pub mod proto;
+pub mod render;
+pub mod report;
+pub mod roles;
+pub mod run;
+pub mod settings;
+pub mod store;

@@ -1,0 +1,98 @@
+//! Whether a device may be handed out on this boot. Pure; [`crate::decide`] calls it for every device.
+//!
+//! Only evidence against a device refuses it. What is merely unknown keeps the last answer of this boot: an agent that
+//! restarts, or a kubelet that is slow, takes nothing back. A device without an answer yet waits for one.
+
+use crds::reasons::NodeReason;
+
+use crate::findings::FindingId;
+use crate::foreign::Foreign;
+
+/// What is known of one device.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// Whether its GPU has no driver; `None` where it has no GPU.
+    pub gpu_without_driver: bool,
+    /// Parts that are not there.
+    pub missing: &'a [String],
+    /// Why it cannot be put into a container.
+    pub injection: Result<(), Refusal>,
+    /// Who else advertises its GPU.
+    pub foreign: Option<&'a Foreign>,
+    /// Whether the kubelet answered.
+    pub kubelet_answered: bool,
+    /// Whether it was admitted before, on this boot.
+    pub was_admitted: bool,
+}
+
+/// Evidence against a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: NodeReason,
+    /// The finding that goes with it.
+    pub finding: Option<FindingId>,
+    /// What was seen and what helps.
+    pub message: String,
+}
+
+/// The answer for one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may be handed out.
+    Admitted(String),
+    /// Evidence speaks against it.
+    Refused(Refusal),
+    /// Nothing is known yet.
+    Waits(String),
+}
+
+impl Admission {
+    /// Whether it may be handed out, and why.
+    #[must_use]
+    pub fn verdict(&self) -> (bool, String) {
+        match self {
+            Self::Admitted(why) => (true, why.clone()),
+            Self::Refused(refusal) => (false, format!("{}: {}", refusal.reason, refusal.message)),
+            Self::Waits(what) => (false, what.clone()),
+        }
+    }
+}
+
+/// Decides on one device.
+#[must_use]
+pub fn admit(case: &Case<'_>) -> Admission {
+    if let Some(refusal) = evidence(case) {
+        return Admission::Refused(refusal);
+    }
+    match (case.kubelet_answered, case.was_admitted) {
+        (true, _) => Admission::Admitted("no evidence against it".to_owned()),
+        (false, true) => Admission::Admitted("admitted before on this boot; the kubelet does not answer now".to_owned()),
+        (false, false) => Admission::Waits(
+            "waits for the kubelet to say that no other plugin advertises the GPU".to_owned(),
+        ),
+    }
+}
+
+fn evidence(case: &Case<'_>) -> Option<Refusal> {
+    if !case.missing.is_empty() {
+        let message = format!("{} is not there any more", case.missing.join(", "));
+        return Some(Refusal { reason: NodeReason::PairsRefused, finding: None, message });
+    }
+    if case.gpu_without_driver {
+        let message = "the GPU has no driver, so it has no UUID: install or load the NVIDIA driver";
+        return Some(Refusal {
+            reason: NodeReason::GpuInjectionUnavailable,
+            finding: Some(FindingId::NoGpuDriver),
+            message: message.to_owned(),
+        });
+    }
+    if let Some(foreign) = case.foreign {
+        let (reason, message) = (NodeReason::ForeignGpuAdvertiser, foreign.reason());
+        return Some(Refusal { reason, finding: None, message });
+    }
+    case.injection.clone().err()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Carries a decision out: files first, so that the plugin never names a CDI device that is not there yet, then actions.
+//! Does nothing at all but in mode Enforce. Called by [`crate::cycle`] and by `node-agent apply`.
+
+use crds::cluster::Mode;
+use crds::node::Cost;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::cdi;
+use crate::decide::Decision;
+use crate::desired::Desired;
+use crate::execute::{ExecuteError, execute};
+use crate::gather::chain;
+use crate::observed::Observed;
+use crate::planner::{Memory, Plan};
+use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, PARTITION_FILE, Settings};
+use crate::store::{StoreError, write_json, write_text};
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Files that changed, below the root.
+    pub written: Vec<String>,
+    /// Actions that ran, each with the error that it met.
+    pub actions: Vec<(String, Option<String>)>,
+    /// What is remembered from now on.
+    pub memory: Memory,
+}
+
+/// Carries out what the mode allows, actions up to the cost `allowed`.
+pub fn apply(
+    settings: &Settings,
+    observed: &Observed,
+    desired: &Desired,
+    decision: &Decision,
+    allowed: Cost,
+    now: Timestamp,
+) -> Result<Applied, StoreError> {
+    let mut applied = Applied { memory: decision.memory.clone(), ..Applied::default() };
+    if desired.mode != Mode::Enforce {
+        return Ok(applied);
+    }
+    applied.written = write_files(settings, observed, decision)?;
+    if !desired.paused {
+        run_actions(settings, observed, &decision.plan, allowed, now, &mut applied)?;
+    }
+    Ok(applied)
+}
+
+/// Runs the actions of a plan that may run now.
+pub fn run_actions(
+    settings: &Settings,
+    observed: &Observed,
+    plan: &Plan,
+    allowed: Cost,
+    now: Timestamp,
+    applied: &mut Applied,
+) -> Result<(), StoreError> {
+    for action in plan.runnable(allowed) {
+        let change = &action.change;
+        let result = execute(settings, &observed.state, change, &mut applied.memory, now);
+        let name = format!("{} {}", change.kind(), change.target());
+        match &result {
+            Ok(()) => tracing::info!(action = name, "done"),
+            Err(error) => tracing::warn!(action = name, error = chain(error), "failed"),
+        }
+        match result {
+            // Without a place to count attempts nothing more is tried.
+            Err(ExecuteError::Store(error)) => return Err(error),
+            result => applied.actions.push((name, result.err().map(|error| chain(&error)))),
+        }
+    }
+    Ok(())
+}
+
+fn write_files(
+    settings: &Settings,
+    observed: &Observed,
+    decision: &Decision,
+) -> Result<Vec<String>, StoreError> {
+    let root = &settings.root;
+    let mut written = Vec::new();
+    let mut note = |path: &str, changed: bool| {
+        if changed {
+            written.push(path.to_owned());
+        }
+    };
+    if let Some(kept) = &decision.kept {
+        note(PARTITION_FILE, write_json(root, PARTITION_FILE, kept)?);
+    }
+    for (path, text) in &decision.pair_files {
+        note(path, write_text(root, path, text)?);
+    }
+    let cdi_file = settings.cdi_file();
+    if let Some(spec) = &decision.cdi {
+        note(&cdi_file, write_json(root, &cdi_file, spec)?);
+    }
+    note(NODE_FILE, write_text(root, NODE_FILE, &decision.node_file.to_json())?);
+    remove_stale(settings, observed, decision, &mut note)?;
+    remember(settings, observed, decision, &mut note)?;
+    Ok(written)
+}
+
+/// Last, when the node file no longer names what goes.
+fn remove_stale(
+    settings: &Settings,
+    observed: &Observed,
+    decision: &Decision,
+    note: &mut impl FnMut(&str, bool),
+) -> Result<(), StoreError> {
+    let root = &settings.root;
+    for path in &decision.stale_pair_files {
+        debug_assert!(path.starts_with(cdi::PAIR_DIR));
+        root.remove(path)?;
+        note(path, true);
+    }
+    if decision.cdi.is_none() && observed.before.cdi.is_some() {
+        root.remove(&settings.cdi_file())?;
+        note(&settings.cdi_file(), true);
+    }
+    Ok(())
+}
+
+/// A reset of the attempts is remembered at once, else the same annotation would reset them again.
+fn remember(
+    settings: &Settings,
+    observed: &Observed,
+    decision: &Decision,
+    note: &mut impl FnMut(&str, bool),
+) -> Result<(), StoreError> {
+    let (before, now) = (&observed.before.memory, &decision.memory);
+    if before.attempts != now.attempts {
+        note(ATTEMPTS_FILE, write_json(&settings.root, ATTEMPTS_FILE, &now.attempts)?);
+    }
+    if before.journal != now.journal {
+        note(JOURNAL_FILE, write_json(&settings.root, JOURNAL_FILE, &now.journal)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+use super::*;
+use crate::modules::ModuleName;
+
+fn load() -> Change {
+    Change::LoadModule(ModuleName::new("ib_umad").unwrap())
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+#[test]
+fn three_failures_use_the_budget_up_with_growing_waits() {
+    let mut attempts = Attempts::default();
+    assert_eq!(attempts.blocks(&load(), at(0)), None);
+    for (begin, free) in [(0, 30), (100, 160)] {
+        attempts.begin(&load(), at(begin));
+        attempts.end(&load(), Some("exit 1"));
+        assert!(matches!(attempts.blocks(&load(), at(free - 1)), Some(Blocked::Waits(_))));
+        assert_eq!(attempts.blocks(&load(), at(free)), None);
+    }
+    attempts.begin(&load(), at(1000));
+    assert_eq!(attempts.blocks(&load(), at(99_999)), Some(Blocked::Exhausted));
+    assert_eq!(attempts.of(&load()), (3, Some("did not end".to_owned())));
+}
+
+#[test]
+fn a_verified_attempt_gives_its_budget_back() {
+    let mut attempts = Attempts::default();
+    attempts.begin(&load(), at(0));
+    attempts.end(&load(), None);
+    assert_eq!(attempts.of(&load()), (0, None));
+}
+
+#[test]
+fn a_clock_set_back_does_not_hold_an_action() {
+    let mut attempts = Attempts::default();
+    attempts.begin(&load(), at(1_000_000));
+    assert_eq!(attempts.blocks(&load(), at(10)), None);
+}
+
+#[test]
+fn a_new_hash_or_a_new_annotation_resets_once() {
+    let mut attempts = Attempts { install_hash: "a".to_owned(), ..Attempts::default() };
+    attempts.begin(&load(), at(0));
+    let (same, fresh) = attempts.clone().current("a", None);
+    assert_eq!((same, fresh), (attempts.clone(), false));
+    let (reset, fresh) = attempts.clone().current("a", Some("1"));
+    assert!(fresh && reset.actions.is_empty());
+    // The same annotation again, or its removal, resets nothing.
+    assert!(!reset.clone().current("a", Some("1")).1);
+    assert!(!reset.clone().current("a", None).1);
+    assert!(attempts.current("b", None).1);
+}

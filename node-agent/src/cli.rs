@@ -1,0 +1,263 @@
+//! The command line: `facts`, `plan`, `apply`, `verify` for a person on the node, `run` for the DaemonSet.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use crds::GpuRdmaNode;
+use crds::cluster::Mode;
+use crds::node::{Cost, NodeConfig};
+use host::root::Root;
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+use crate::apply::apply;
+use crate::decide::{Decision, decide};
+use crate::desired::Desired;
+use crate::execute::verify;
+use crate::gather::gather;
+use crate::observed::Observed;
+use crate::render;
+use crate::report::status;
+use crate::settings::Settings;
+
+/// Per-node agent for GPU-direct RDMA: reads the host, plans, acts, verifies, reports.
+#[derive(Debug, Parser)]
+#[command(name = "node-agent", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// Where the host is.
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where the host is. Every path but --root is the host's own, below the root.
+#[derive(Clone, Debug, Args)]
+pub struct HostArgs {
+    /// Root of the host: / on the host itself, /host in the agent's pod.
+    #[arg(long, global = true, default_value = "/")]
+    root: PathBuf,
+    /// The kubelet's directory.
+    #[arg(long, global = true, default_value = "/var/lib/kubelet")]
+    kubelet_root: String,
+    /// Directory for the CDI specification.
+    #[arg(long, global = true, default_value = "/var/run/cdi")]
+    cdi_dir: String,
+    /// PCI vendor (hex) whose accelerators count as GPUs; may be repeated.
+    #[arg(long = "gpu-vendor", global = true, value_parser = vendor, default_values = ["10de"])]
+    gpu_vendors: Vec<u16>,
+    /// The chroot program, by which the host's own modprobe and rmmod are run.
+    #[arg(long, global = true, default_value = "chroot")]
+    chroot: PathBuf,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print everything that can be read of the host. Changes nothing.
+    Facts {
+        /// Format of the output.
+        #[arg(short, long, value_enum, default_value = "yaml")]
+        output: Output,
+    },
+    /// Print what would be done and handed out, and what stands in the way. Changes nothing.
+    Plan {
+        /// What is asked.
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Format of the output.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: Output,
+        /// Plan the way back: undo what the journal says this agent changed.
+        #[arg(long)]
+        restore: bool,
+    },
+    /// Do what `plan` prints: write the node file and CDI specification, run the actions that cost nothing.
+    Apply {
+        /// What is asked.
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Also run actions that cost this much; the default runs free actions only.
+        #[arg(long, value_enum)]
+        allow: Option<Allow>,
+        /// Undo what the journal says this agent changed, instead of doing what the file asks.
+        #[arg(long)]
+        restore: bool,
+    },
+    /// Read again whether the host is as asked; exit code 1 where it is not. Changes nothing.
+    Verify {
+        /// What is asked.
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Serve the node: watch its `GpuRdmaNode`, act, report. What the `DaemonSet` runs.
+    Run {
+        /// Name of this Node.
+        #[arg(long, env = "NODE_NAME")]
+        node_name: String,
+    },
+}
+
+/// What is asked of the node.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigArgs {
+    /// A `GpuRdmaNode`, or a bare node configuration, in YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Format of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// YAML.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+/// What actions may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Allow {
+    /// Running RDMA jobs may break.
+    Traffic,
+    /// The node may reboot.
+    Reboot,
+}
+
+fn vendor(text: &str) -> Result<u16, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u16::from_str_radix(digits, 16).map_err(|_| format!("`{text}` is no PCI vendor: write four hex digits, as in 10de"))
+}
+
+impl HostArgs {
+    /// The same as settings.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let Self { root, kubelet_root, cdi_dir, gpu_vendors, chroot } = self.clone();
+        let gpu_vendors = gpu_vendors.into_iter().collect();
+        Settings { root: Root::new(root), kubelet_root, cdi_dir, gpu_vendors, chroot }
+    }
+}
+
+/// Runs the command; the answer is the exit code.
+pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
+    let settings = cli.host.settings();
+    match cli.command {
+        Command::Facts { output } => print(output, &facts(&settings)).map(|()| 0),
+        Command::Plan { config, output, restore } => plan(&settings, &config, output, restore).await,
+        Command::Apply { config, allow, restore } => apply_once(&settings, &config, allow, restore).await,
+        Command::Verify { config } => verify_once(&settings, &config).await,
+        Command::Run { node_name } => {
+            let client = kube::Client::try_default().await.context("connect to the API server")?;
+            crate::run::run(client, settings, node_name).await.context("run")?;
+            Ok(0)
+        }
+    }
+}
+
+fn facts(settings: &Settings) -> host::facts::Facts {
+    let options = host::machine::Options { gpu_vendors: settings.gpu_vendors.clone() };
+    host::facts::facts(&settings.root, &options)
+}
+
+/// What is asked: a `GpuRdmaNode`, told by its `kind`, or a bare configuration.
+pub fn desired(path: &Path) -> anyhow::Result<Desired> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let value: serde_yaml::Value =
+        serde_yaml::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
+    if value.get("kind").is_some() {
+        let node: GpuRdmaNode = serde_yaml::from_str(&text)
+            .with_context(|| format!("{}: not a GpuRdmaNode", path.display()))?;
+        return Ok(Desired::of_node(&node));
+    }
+    let config: NodeConfig = serde_yaml::from_str(&text)
+        .with_context(|| format!("{}: neither a GpuRdmaNode nor a node configuration", path.display()))?;
+    Desired::of_config(config).context("hash the configuration")
+}
+
+/// What a person asked, what was read, what should be.
+async fn look(
+    settings: &Settings,
+    config: &ConfigArgs,
+    restore: bool,
+) -> anyhow::Result<(Desired, Observed, Decision)> {
+    let desired = desired(&config.config)?;
+    let observed = gather(settings).await?;
+    let now = Timestamp::now();
+    let mut decision = decide(&observed, &desired, now);
+    if restore {
+        decision.plan = crate::planner::restore(&observed.state, &decision.memory, now);
+    }
+    Ok((desired, observed, decision))
+}
+
+async fn plan(
+    settings: &Settings,
+    config: &ConfigArgs,
+    output: Output,
+    restore: bool,
+) -> anyhow::Result<u8> {
+    let (desired, observed, decision) = look(settings, config, restore).await?;
+    let status = status(&observed, &desired, &decision, None, Timestamp::now())?;
+    match output {
+        Output::Text => print!("{}", render::text(&decision.plan, &status)),
+        _ => print(output, &status)?,
+    }
+    Ok(0)
+}
+
+async fn apply_once(
+    settings: &Settings,
+    config: &ConfigArgs,
+    allow: Option<Allow>,
+    restore: bool,
+) -> anyhow::Result<u8> {
+    let (desired, observed, decision) = look(settings, config, restore).await?;
+    if desired.mode != Mode::Enforce {
+        bail!("spec.mode is {:?}: nothing may be changed; set it to Enforce, or use `plan`", desired.mode);
+    }
+    let allowed = match allow {
+        None => Cost::None,
+        Some(Allow::Traffic) => Cost::Traffic,
+        Some(Allow::Reboot) => Cost::Reboot,
+    };
+    let applied = apply(settings, &observed, &desired, &decision, allowed, Timestamp::now())?;
+    print!("{}", render::applied(&applied));
+    let left: Vec<_> = decision.plan.actions.iter().filter(|a| a.change.cost() > allowed).collect();
+    for action in &left {
+        println!("not run: {} {} costs {:?}; allow it with --allow", action.change.kind(), action.change.target(), action.change.cost());
+    }
+    let failed = applied.actions.iter().any(|(_, error)| error.is_some());
+    Ok(u8::from(failed || !left.is_empty()))
+}
+
+async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result<u8> {
+    let desired = desired(&config.config)?;
+    let mut unmet = 0;
+    for change in desired.changes() {
+        match verify(&settings.root, &change) {
+            Ok(()) => println!("ok     {} {} = {}", change.kind(), change.target(), change.desired()),
+            Err(seen) => {
+                unmet += 1;
+                println!("unmet  {} {} = {}: {seen}", change.kind(), change.target(), change.desired());
+            }
+        }
+    }
+    let observed = gather(settings).await?;
+    let decision = decide(&observed, &desired, Timestamp::now());
+    print!("{}", render::findings(&decision.findings));
+    Ok(u8::from(unmet > 0))
+}
+
+fn print(output: Output, value: &impl Serialize) -> anyhow::Result<()> {
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(value)?),
+        Output::Text | Output::Yaml => print!("{}", serde_yaml::to_string(value)?),
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! One turn of the agent: gather → decide → apply → verify → report. [`crate::run`] and the tests call it.
+
+use crds::GpuRdmaNodeStatus;
+use crds::node::Cost;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::apply::{Applied, apply};
+use crate::decide::{Decision, decide};
+use crate::desired::Desired;
+use crate::findings::{self, FindingId};
+use crate::gather::{GatherError, gather};
+use crate::observed::Observed;
+use crate::report::status;
+use crate::settings::Settings;
+
+/// What a turn did and found.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// What to publish.
+    pub status: GpuRdmaNodeStatus,
+    /// What was done to the host.
+    pub applied: Applied,
+}
+
+/// Why a turn ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CycleError {
+    /// The host could not be read.
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    /// The turn's work was cut off.
+    #[error("a part of the turn ended early")]
+    Join(#[from] tokio::task::JoinError),
+    /// The plan has no hash.
+    #[error("hash the plan")]
+    Hash(#[from] serde_json::Error),
+}
+
+/// Runs one turn with free actions only.
+pub async fn cycle(
+    settings: &Settings,
+    desired: &Desired,
+    before: Option<&GpuRdmaNodeStatus>,
+    now: Timestamp,
+) -> Result<Turn, CycleError> {
+    let mut observed = gather(settings).await?;
+    let mut decision = decide(&observed, desired, now);
+    let applied = carry_out(settings, &observed, desired, &decision, now).await?;
+    // What was changed is read again: the report tells what is, not what was meant.
+    if !applied.0.actions.is_empty() {
+        observed = gather(settings).await?;
+        decision = decide(&observed, desired, now);
+    }
+    if let Some(error) = applied.1 {
+        decision.findings.push(FindingId::HostUnreadable.about("node-agent", error));
+        findings::sort(&mut decision.findings);
+    }
+    let status = status(&observed, desired, &decision, before, now)?;
+    Ok(Turn { status, applied: applied.0 })
+}
+
+/// A host that cannot be written is reported like everything else.
+async fn carry_out(
+    settings: &Settings,
+    observed: &Observed,
+    desired: &Desired,
+    decision: &Decision,
+    now: Timestamp,
+) -> Result<(Applied, Option<String>), CycleError> {
+    let (settings, observed) = (settings.clone(), observed.clone());
+    let (desired, decision) = (desired.clone(), decision.clone());
+    let work = move || apply(&settings, &observed, &desired, &decision, Cost::None, now);
+    Ok(match tokio::task::spawn_blocking(work).await? {
+        Ok(applied) => (applied, None),
+        Err(error) => (Applied::default(), Some(error.chain())),
+    })
+}

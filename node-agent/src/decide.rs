@@ -1,0 +1,217 @@
+//! From what was read and what is asked to what should be: one pure function, [`decide`]. The command line and
+//! [`crate::cycle`] call it; nothing here reads or writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::node::Finding;
+use k8s_openapi::jiff::Timestamp;
+use topology::machine::Machine;
+use topology::node_file::{NodeFile, SCHEMA};
+use topology::partition::{self, Partition};
+use topology::paths::Paths;
+use topology::policy::ResourceKind;
+
+use crate::cdi;
+use crate::desired::Desired;
+use crate::devices::{self, Context, Devices};
+use crate::findings::{self, FindingId};
+use crate::foreign;
+use crate::observed::{Kept, Observed};
+use crate::planner::{self, Memory, Plan};
+use crate::policies::policies;
+use crate::roles;
+
+/// What should be.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The machine, with roles.
+    pub machine: Machine,
+    /// What to persist; `None` where the resources make no partition and none was kept.
+    pub kept: Option<Kept>,
+    /// The node file, with the devices as they are or would be.
+    pub node_file: NodeFile,
+    /// Our CDI specification; `None` where it has no device.
+    pub cdi: Option<cdi::Spec>,
+    /// Path → text of the pair descriptions.
+    pub pair_files: BTreeMap<String, String>,
+    /// Pair descriptions that nobody needs any more.
+    pub stale_pair_files: BTreeSet<String>,
+    /// Reasons of the devices that are refused.
+    pub refused: BTreeSet<crds::reasons::NodeReason>,
+    /// What to change on the host.
+    pub plan: Plan,
+    /// Memory that the plan was made with.
+    pub memory: Memory,
+    /// Everything that was found, worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// Decides what should be.
+#[must_use]
+pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decision {
+    let mut findings = observed.findings.clone();
+    findings.extend(desired.findings.iter().cloned());
+    let machine = prepare(observed, desired, &mut findings);
+    let paths = machine.paths();
+    let names = own_names(observed, desired);
+    let partition = settle(observed, desired, &machine, &paths, &names, &mut findings);
+    let devices = build_devices(observed, desired, &machine, &paths, &names, partition.as_ref(), &mut findings);
+    let memory = observed.before.memory.clone().current(desired);
+    let plan = planner::plan(&observed.state, desired, &memory, now);
+    findings.extend(plan.findings.iter().cloned());
+    findings::sort(&mut findings);
+    let in_use = in_use(observed, &names);
+    Decision {
+        cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), &in_use),
+        stale_pair_files: stale(observed, &devices.pair_files, &in_use),
+        kept: partition.map(|partition| Kept { partition, names }),
+        node_file: node_file(observed, desired, devices.resources),
+        pair_files: devices.pair_files,
+        refused: devices.refused,
+        machine,
+        plan,
+        memory,
+        findings,
+    }
+}
+
+fn prepare(observed: &Observed, desired: &Desired, findings: &mut Vec<Finding>) -> Machine {
+    let mut machine = observed.machine.clone();
+    findings.extend(devices::remember_uuids(&mut machine, observed.before.node_file.as_ref()));
+    roles::assign(&mut machine, &desired.config.nics);
+    let note = |note: &String| FindingId::MachineNote.about("topology", note);
+    findings.extend(machine.notes.iter().take(8).map(note));
+    machine
+}
+
+/// Every resource name that is or was ours.
+fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
+    let before = &observed.before;
+    let asked = policies(&desired.config.device_plugin.resources);
+    let kept = before.kept.iter().flat_map(|kept| kept.names.iter().cloned());
+    let advertised = before.node_file.iter().flat_map(|file| &file.resources);
+    let advertised = advertised.map(|resource| resource.name.clone());
+    asked.into_iter().map(|policy| policy.name).chain(kept).chain(advertised).collect()
+}
+
+/// The partition that holds from now on: what the hardware gives, merged into what is in use.
+fn settle(
+    observed: &Observed,
+    desired: &Desired,
+    machine: &Machine,
+    paths: &Paths,
+    names: &BTreeSet<String>,
+    findings: &mut Vec<Finding>,
+) -> Option<Partition> {
+    let previous = observed.before.kept.as_ref().map(|kept| &kept.partition);
+    let asked = policies(&desired.config.device_plugin.resources);
+    let wanted = match partition::partition(machine, paths, &asked) {
+        Ok(wanted) => wanted,
+        Err(error) => {
+            let message = format!("{error}; what was handed out before stays");
+            findings.push(FindingId::InvalidSpec.about("devicePlugin.resources", message));
+            return previous.cloned();
+        }
+    };
+    let empty = Partition::default();
+    let merged = partition::merge(previous.unwrap_or(&empty), wanted, &busy(observed, names));
+    for waits in merged.deferred {
+        findings.push(FindingId::DeviceDeferred.about(waits.id, waits.reason));
+    }
+    for left in &merged.partition.left_over {
+        findings.push(FindingId::DeviceLeftOver.about(&left.gpu, &left.reason));
+    }
+    Some(merged.partition)
+}
+
+/// Ids that a container holds. Of a kubelet that does not answer, every id counts as held.
+fn busy(observed: &Observed, names: &BTreeSet<String>) -> BTreeSet<String> {
+    match &observed.kubelet {
+        Ok(kubelet) => kubelet.held_of(names.iter().map(String::as_str)),
+        Err(_) => {
+            let kept = observed.before.kept.iter().flat_map(|kept| &kept.partition.resources);
+            kept.flat_map(|resource| &resource.devices).map(|device| device.id.clone()).collect()
+        }
+    }
+}
+
+fn build_devices(
+    observed: &Observed,
+    desired: &Desired,
+    machine: &Machine,
+    paths: &Paths,
+    names: &BTreeSet<String>,
+    partition: Option<&Partition>,
+    findings: &mut Vec<Finding>,
+) -> Devices {
+    let Some(partition) = partition else { return Devices::default() };
+    let (rails, wrong) = roles::rails(&desired.config.rails);
+    findings.extend(wrong);
+    let uuid = |gpu: &topology::machine::Gpu| Some((gpu.index, gpu.uuid.known()?.clone()));
+    let gpus = machine.gpus.iter().filter_map(uuid).collect();
+    let kubelet = observed.kubelet.as_ref();
+    let foreign = kubelet.map(|kubelet| foreign::foreign(kubelet, names, &gpus)).unwrap_or_default();
+    findings.extend(foreign::findings(&foreign));
+    let context = Context {
+        machine,
+        paths,
+        injection: &observed.injection,
+        foreign: &foreign,
+        kubelet_answered: kubelet.is_ok(),
+        previous: observed.before.node_file.as_ref(),
+        rails: &rails,
+        on_nic_down: desired.config.device_plugin.on_nic_down,
+    };
+    let devices = devices::devices(&context, partition);
+    findings.extend(devices.findings.iter().cloned());
+    devices
+}
+
+fn node_file(
+    observed: &Observed,
+    desired: &Desired,
+    resources: Vec<topology::node_file::NodeResource>,
+) -> NodeFile {
+    NodeFile {
+        schema: SCHEMA.to_owned(),
+        boot_id: observed.state.boot_id.clone(),
+        node_uid: desired.node_uid.clone(),
+        generation: desired.generation,
+        install_hash: desired.install_hash.clone(),
+        resources,
+    }
+}
+
+/// Whether a container may need a CDI device again: it is held, or nobody knows.
+fn in_use<'a>(observed: &'a Observed, names: &BTreeSet<String>) -> impl Fn(&str) -> bool + use<'a> {
+    let held: Option<BTreeSet<String>> = observed.kubelet.as_ref().ok().map(|kubelet| {
+        let ids = kubelet.held_of(names.iter().map(String::as_str));
+        // Copies of a NIC share the CDI device of the NIC.
+        let nics = ids.iter().filter_map(|id| id.rsplit_once('-')).map(|(nic, _)| cdi::name(nic));
+        let nics: Vec<String> = nics.collect();
+        ids.iter().map(|id| cdi::name(id)).chain(nics).collect()
+    });
+    move |name| held.as_ref().is_none_or(|held| held.contains(name))
+}
+
+fn stale(
+    observed: &Observed,
+    wanted: &BTreeMap<String, String>,
+    in_use: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let path = |file: &String| format!("{}/{file}", cdi::PAIR_DIR);
+    let needed = |file: &str| file.strip_suffix(".json").is_none_or(&in_use);
+    let files = observed.before.pair_files.iter();
+    files
+        .filter(|file| !wanted.contains_key(&path(file)) && !needed(file))
+        .map(path)
+        .collect()
+}
+
+impl Decision {
+    /// Devices of kind Pair.
+    pub fn pairs(&self) -> impl Iterator<Item = &topology::node_file::NodeDevice> {
+        let pairs = self.node_file.resources.iter().filter(|r| r.kind == ResourceKind::Pair);
+        pairs.flat_map(|resource| &resource.devices)
+    }
+}

@@ -1,0 +1,183 @@
+//! What the cluster asks of this node, checked: [`Desired::validate`] is the one place where a configuration can be
+//! wrong. Pure; called by [`crate::run`] and the command line with a `GpuRdmaNode` or a bare `NodeConfig`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::GpuRdmaNode;
+use crds::cluster::{GpuRdmaClusterSpec, Mode};
+use crds::node::{Finding, NodeConfig};
+
+use crate::action::Change;
+use crate::findings::FindingId;
+use crate::modules::ModuleName;
+use crate::openib_conf::is_value;
+
+/// Keys of openib.conf that may be set: those of openibd without its hooks, which name programs to run.
+pub const OPENIB_KEYS: &[&str] = &[
+    "IPATH_LOAD",
+    "IPOIB_LOAD",
+    "ISER_LOAD",
+    "MLX4_EN_LOAD",
+    "MLX4_LOAD",
+    "MLX5_LOAD",
+    "MTHCA_LOAD",
+    "NODE_DESC",
+    "NODE_DESC_TIME_BEFORE_UPDATE",
+    "NODE_DESC_UPDATE_TIMEOUT",
+    "ONBOOT",
+    "POST_START_DELAY",
+    "QIB_LOAD",
+    "RDMA_CM_LOAD",
+    "RDMA_UCM_LOAD",
+    "RDS_LOAD",
+    "RENICE_IB_MAD",
+    "RUN_AFFINITY_TUNER",
+    "RUN_MLNX_TUNE",
+    "RUN_SYSCTL",
+    "SDP_LOAD",
+    "SET_IPOIB_CM",
+    "SRPHA_ENABLE",
+    "SRPT_LOAD",
+    "SRP_DAEMON_ENABLE",
+    "SRP_LOAD",
+    "UCM_LOAD",
+    "UMAD_DEV_NA",
+    "UMAD_DEV_RW",
+    "UMAD_LOAD",
+    "UVERBS_LOAD",
+];
+
+/// What the cluster asks of this node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Desired {
+    /// How far the agent may go.
+    pub mode: Mode,
+    /// Whether new actions are stopped.
+    pub paused: bool,
+    /// `metadata.uid` of the Node.
+    pub node_uid: String,
+    /// `metadata.generation` of the `GpuRdmaNode`.
+    pub generation: i64,
+    /// The operator's hash of what is installed.
+    pub install_hash: String,
+    /// Value of the annotation that resets attempt budgets.
+    pub reset_attempts: Option<String>,
+    /// The configuration as it was written.
+    pub config: NodeConfig,
+    /// Modules to have loaded.
+    pub modules: BTreeSet<ModuleName>,
+    /// Keys to set in openib.conf.
+    pub openib_conf: BTreeMap<String, String>,
+    /// Paths of fields that are set and have no effect yet.
+    pub unsupported: Vec<String>,
+    /// What is wrong with the configuration; a wrong field is left out above.
+    pub findings: Vec<Finding>,
+}
+
+impl Desired {
+    /// What a `GpuRdmaNode` asks.
+    #[must_use]
+    pub fn of_node(node: &GpuRdmaNode) -> Self {
+        let annotations = node.metadata.annotations.as_ref();
+        Self {
+            mode: node.spec.mode,
+            paused: node.spec.paused,
+            node_uid: node.spec.node_uid.clone(),
+            generation: node.metadata.generation.unwrap_or_default(),
+            install_hash: node.spec.install_hash.clone(),
+            reset_attempts: annotations.and_then(|a| a.get(crds::names::RESET_ATTEMPTS)).cloned(),
+            ..Self::validate(node.spec.config.clone())
+        }
+    }
+
+    /// What a bare configuration asks, as if a cluster in mode Enforce had it.
+    pub fn of_config(config: NodeConfig) -> Result<Self, serde_json::Error> {
+        let install_hash = crds::hash::install_hash(&config)?;
+        Ok(Self { mode: Mode::Enforce, install_hash, ..Self::validate(config) })
+    }
+
+    /// The changes that would be needed on a host that has nothing of it yet.
+    #[must_use]
+    pub fn changes(&self) -> Vec<Change> {
+        let modules = self.modules.iter().cloned().map(Change::LoadModule);
+        let set = |(key, value): (&String, &String)| Change::SetOpenibConf {
+            key: key.clone(),
+            value: Some(value.clone()),
+        };
+        modules.chain(self.openib_conf.iter().map(set)).collect()
+    }
+
+    fn validate(config: NodeConfig) -> Self {
+        let unsupported = unsupported(&config);
+        let mut findings: Vec<Finding> = unsupported.iter().map(|field| not_yet(field)).collect();
+        Self {
+            modules: modules(&config, &mut findings),
+            openib_conf: openib_conf(&config, &mut findings),
+            unsupported,
+            findings,
+            config,
+            ..Self::default()
+        }
+    }
+}
+
+fn modules(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeSet<ModuleName> {
+    let mut names = BTreeSet::new();
+    for (index, text) in config.driver.modules.iter().enumerate() {
+        match ModuleName::new(text) {
+            Ok(name) => drop(names.insert(name)),
+            Err(error) => {
+                let field = format!("driver.modules[{index}]");
+                findings.push(FindingId::InvalidSpec.about(field, error.to_string()));
+            }
+        }
+    }
+    names
+}
+
+fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    for (key, value) in &config.driver.openib_conf {
+        let field = format!("driver.openibConf.{key}");
+        if !OPENIB_KEYS.contains(&key.as_str()) {
+            let message = format!("{key} is not among the keys that may be set; set it by hand");
+            findings.push(FindingId::InvalidSpec.about(field, message));
+        } else if is_value(value) {
+            keys.insert(key.clone(), value.clone());
+        } else {
+            let message = format!("`{value}`: write letters, digits and _ . , : / + - only");
+            findings.push(FindingId::InvalidSpec.about(field, message));
+        }
+    }
+    keys
+}
+
+/// Destructured without `..`: a new field does not compile until its support is decided.
+fn unsupported(config: &NodeConfig) -> Vec<String> {
+    let NodeConfig { driver, gpu_direct, nics, fabric, tuning, device_plugin, rails: _, addresses } =
+        config.clone();
+    let spec = GpuRdmaClusterSpec {
+        driver,
+        gpu_direct,
+        nics,
+        fabric,
+        tuning,
+        device_plugin,
+        ..GpuRdmaClusterSpec::default()
+    };
+    let mut fields: Vec<String> =
+        crds::support::not_yet_supported(&spec).into_iter().map(str::to_owned).collect();
+    if !addresses.is_empty() && !fields.iter().any(|field| field == "fabric.addresses") {
+        fields.push("fabric.addresses".to_owned());
+    }
+    fields.sort_unstable();
+    fields
+}
+
+fn not_yet(field: &str) -> Finding {
+    let message = format!("{field} is set and this version does not act on it: nothing of it was changed");
+    FindingId::NotYetSupported.about(field, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! From the partition to devices that the plugin can hand out: admission, CDI names, rails and descriptions. Pure; the
+//! part of [`crate::decide`] that is about devices.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster::OnNicDown;
+use crds::node::Finding;
+use crds::reasons::NodeReason;
+use serde::Serialize;
+use topology::fact::Fact;
+use topology::machine::{Gpu, Machine, Nic};
+use topology::node_file::{NodeDevice, NodeFile, NodeResource};
+use topology::partition::{Partition, ResourcePartition};
+use topology::paths::Paths;
+use topology::pci::PciAddress;
+use topology::policy::ResourceKind;
+
+use crate::admission::{Admission, Case, Refusal, admit};
+use crate::cdi;
+use crate::findings::FindingId;
+use crate::foreign::Foreign;
+use crate::injection::{GpuInjection, Injection};
+
+/// Seconds that a port must be down before its device turns Unhealthy.
+const HOLD_DOWN_SECONDS: u32 = 30;
+/// Seconds that a port must be up before its device turns Healthy again.
+const STABLE_UP_SECONDS: u32 = 60;
+
+/// What devices are decided on.
+pub struct Context<'a> {
+    /// The machine, roles and remembered UUIDs set.
+    pub machine: &'a Machine,
+    /// Its paths.
+    pub paths: &'a Paths,
+    /// What puts devices into containers.
+    pub injection: &'a Injection,
+    /// UUID → another advertiser.
+    pub foreign: &'a BTreeMap<String, Foreign>,
+    /// Whether the kubelet answered.
+    pub kubelet_answered: bool,
+    /// The node file of this boot.
+    pub previous: Option<&'a NodeFile>,
+    /// NIC → rail.
+    pub rails: &'a BTreeMap<PciAddress, u32>,
+    /// What happens to a pair whose NIC is down.
+    pub on_nic_down: OnNicDown,
+}
+
+/// Devices and what goes with them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    /// Resources for the node file.
+    pub resources: Vec<NodeResource>,
+    /// Our CDI devices.
+    pub cdi: Vec<cdi::Device>,
+    /// Path → text of each pair's description.
+    pub pair_files: BTreeMap<String, String>,
+    /// Reasons of the devices that are refused.
+    pub refused: BTreeSet<NodeReason>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// The description of a pair, for launchers in the container.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PairFile<'a> {
+    schema: &'static str,
+    resource: &'a str,
+    id: &'a str,
+    gpu: &'a Option<topology::node_file::NodeGpu>,
+    nics: &'a [topology::node_file::NodeNic],
+    shared: bool,
+    numa_nodes: &'a [u32],
+    reason: &'a str,
+}
+
+/// Everything about the devices of a partition.
+#[must_use]
+pub fn devices(context: &Context<'_>, partition: &Partition) -> Devices {
+    let mut devices = Devices::default();
+    for resource in &partition.resources {
+        let built = context.resource(resource, &mut devices);
+        devices.resources.push(built);
+    }
+    devices.cdi.sort_by(|a, b| a.name.cmp(&b.name));
+    devices.cdi.dedup();
+    devices
+}
+
+impl Context<'_> {
+    fn resource(&self, partition: &ResourcePartition, out: &mut Devices) -> NodeResource {
+        let missing: BTreeMap<&str, &[String]> =
+            partition.devices.iter().map(|d| (d.id.as_str(), d.missing.as_slice())).collect();
+        let mut built = topology::node_file::devices(self.machine, self.paths, partition);
+        for device in &mut built {
+            let missing = missing.get(device.id.as_str()).copied().unwrap_or_default();
+            self.complete(partition, device, missing, out);
+        }
+        NodeResource {
+            name: partition.name.clone(),
+            kind: partition.kind,
+            hold_down_seconds: HOLD_DOWN_SECONDS,
+            stable_up_seconds: STABLE_UP_SECONDS,
+            unhealthy_on_nic_down: self.on_nic_down == OnNicDown::Unhealthy,
+            envs: Vec::new(),
+            devices: built,
+        }
+    }
+
+    fn complete(
+        &self,
+        resource: &ResourcePartition,
+        device: &mut NodeDevice,
+        missing: &[String],
+        out: &mut Devices,
+    ) {
+        for nic in &mut device.nics {
+            let pci = nic.pci.as_ref().and_then(|pci| pci.parse().ok());
+            nic.rail = pci.and_then(|pci: PciAddress| self.rails.get(&pci).copied());
+        }
+        let nodes = self.nodes(device, out);
+        let admission = self.admission(&resource.name, device, missing, nodes.as_ref().err());
+        if let Admission::Refused(refusal) = &admission {
+            out.refused.insert(refusal.reason);
+            let name = device.gpu.as_ref().map_or(&device.id, |gpu| &gpu.name);
+            let finding = refusal.finding.map(|id| id.about(name, &refusal.message));
+            out.findings.extend(finding);
+        }
+        (device.admitted, device.reason) = admission.verdict();
+        if let Ok(nodes) = nodes {
+            inject(resource, device, nodes, out);
+        }
+    }
+
+    fn admission(
+        &self,
+        resource: &str,
+        device: &NodeDevice,
+        missing: &[String],
+        injection: Option<&Refusal>,
+    ) -> Admission {
+        let uuid = device.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
+        admit(&Case {
+            gpu_without_driver: device.gpu.is_some() && uuid.is_none(),
+            missing,
+            injection: injection.map_or(Ok(()), |refusal| Err(refusal.clone())),
+            foreign: uuid.and_then(|uuid| self.foreign.get(uuid)),
+            // A NIC has no other advertiser to ask about.
+            kubelet_answered: self.kubelet_answered || device.gpu.is_none(),
+            was_admitted: self.was_admitted(resource, &device.id),
+        })
+    }
+
+    fn was_admitted(&self, resource: &str, id: &str) -> bool {
+        let resources = self.previous.into_iter().flat_map(|file| &file.resources);
+        let mut devices = resources.filter(|r| r.name == resource).flat_map(|r| &r.devices);
+        devices.any(|device| device.id == id && device.admitted)
+    }
+
+    /// Device nodes for our own CDI device, and the toolkit's device where there is one.
+    fn nodes(&self, device: &NodeDevice, out: &mut Devices) -> Result<Nodes, Refusal> {
+        let mut nodes = Nodes::default();
+        for nic in device.nics.iter().filter_map(|nic| self.nic(&nic.rdma)) {
+            nodes.own.extend(self.injection.nic(nic).map_err(|why| refuse_nic(&why))?);
+        }
+        let Some(gpu) = device.gpu.as_ref().and_then(|gpu| self.gpu(&gpu.name)) else {
+            return Ok(nodes);
+        };
+        match self.injection.gpu(gpu) {
+            GpuInjection::Toolkit(name) => nodes.toolkit = Some(name),
+            GpuInjection::Nodes(own) => {
+                nodes.own.extend(own);
+                let message = "no CDI specification of the NVIDIA container toolkit names this GPU: pods get its device nodes but no driver libraries. Run `nvidia-ctk cdi generate`, or install the toolkit";
+                out.findings.push(FindingId::GpuCdiSpecAbsent.about(gpu.name(), message));
+            }
+            GpuInjection::Unavailable(why) => return Err(refuse_gpu(&why)),
+        }
+        Ok(nodes)
+    }
+
+    fn gpu(&self, name: &str) -> Option<&Gpu> {
+        self.machine.gpus.iter().find(|gpu| gpu.name() == name)
+    }
+
+    fn nic(&self, name: &str) -> Option<&Nic> {
+        self.machine.nics.iter().find(|nic| nic.name() == name)
+    }
+}
+
+/// What puts one device into a container.
+#[derive(Default)]
+struct Nodes {
+    own: Vec<String>,
+    toolkit: Option<String>,
+}
+
+fn refuse_nic(why: &str) -> Refusal {
+    let finding = Some(FindingId::RdmaInjectionUnavailable);
+    Refusal { reason: NodeReason::DriverNotLoaded, finding, message: why.to_owned() }
+}
+
+fn refuse_gpu(why: &str) -> Refusal {
+    let message = format!(
+        "{why}, and no CDI specification of the NVIDIA container toolkit names the GPU: load the driver's modules (nvidia-modprobe), or run `nvidia-ctk cdi generate`"
+    );
+    let finding = Some(FindingId::GpuInjectionUnavailable);
+    Refusal { reason: NodeReason::GpuInjectionUnavailable, finding, message }
+}
+
+/// Names the CDI devices and adds ours. Copies of a NIC share one CDI device.
+fn inject(resource: &ResourcePartition, device: &mut NodeDevice, nodes: Nodes, out: &mut Devices) {
+    let shared_nic = resource.kind == ResourceKind::SharedNic;
+    let cdi_id = match device.id.rsplit_once('-') {
+        Some((nic, _)) if shared_nic => nic.to_owned(),
+        _ => device.id.clone(),
+    };
+    device.cdi_devices = [cdi::qualified(&cdi_id)].into_iter().chain(nodes.toolkit).collect();
+    out.cdi.push(cdi::device(&cdi_id, nodes.own, !shared_nic));
+    if !shared_nic {
+        out.pair_files.insert(cdi::pair_file(&cdi_id), description(resource, device));
+    }
+}
+
+fn description(resource: &ResourcePartition, device: &NodeDevice) -> String {
+    let file = PairFile {
+        schema: "1.0",
+        resource: &resource.name,
+        id: &device.id,
+        gpu: &device.gpu,
+        nics: &device.nics,
+        shared: device.shared,
+        numa_nodes: &device.numa_nodes,
+        reason: &device.pair_reason,
+    };
+    // Nothing in the type can fail to be JSON: its keys are field names and it has no floats.
+    serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
+}
+
+/// Gives GPUs whose UUID cannot be read the one that they had on this boot: a read error takes no admission back.
+pub fn remember_uuids(machine: &mut Machine, previous: Option<&NodeFile>) -> Vec<Finding> {
+    let known: BTreeMap<&str, &String> = previous
+        .into_iter()
+        .flat_map(|file| &file.resources)
+        .flat_map(|resource| &resource.devices)
+        .filter_map(|device| device.gpu.as_ref())
+        .filter_map(|gpu| Some((gpu.pci.as_str(), gpu.uuid.as_ref()?)))
+        .collect();
+    let mut findings = Vec::new();
+    for gpu in &mut machine.gpus {
+        let Fact::Unreadable(why) = &gpu.uuid else { continue };
+        let pci = gpu.pci.map(|pci| pci.to_string()).unwrap_or_default();
+        let message = format!("{why}; until it can be read, its last UUID of this boot counts");
+        findings.push(FindingId::GpuUuidUnreadable.about(gpu.name(), message));
+        if let Some(uuid) = known.get(pci.as_str()) {
+            gpu.uuid = Fact::Known((*uuid).clone());
+        }
+    }
+    findings
+}

@@ -1,0 +1,186 @@
+//! Runs one action and proves its effect. The result of a command is never the proof: `/proc/modules` and the file are
+//! read again. Called by [`crate::apply`].
+
+use host::facts::kernel;
+use host::root::Root;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use topology::fact::Fact;
+
+use crate::action::Change;
+use crate::command::{CommandError, Outcome};
+use crate::gather::chain;
+use crate::host_state::HostState;
+use crate::journal::SetKey;
+use crate::modules::{ModuleName, ModuleState, from_facts};
+use crate::openib_conf::{self, OpenibConfError};
+use crate::planner::Memory;
+use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, OPENIB_CONF, Settings};
+use crate::store::{StoreError, read_text, replace_host_file, write_json};
+
+/// Why an action did not have its effect.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// A program could not be run.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A program failed.
+    #[error("{what}: {status}: {stderr}")]
+    Failed {
+        /// What was run.
+        what: String,
+        /// Exit status.
+        status: String,
+        /// What it said.
+        stderr: String,
+    },
+    /// A program did not return, and the effect is not there.
+    #[error("{what}: no answer within {seconds} s; whether it takes effect is unknown")]
+    Unknown {
+        /// What was run.
+        what: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The program succeeded, and its effect is not there.
+    #[error("{what} reported success, but {seen}")]
+    NotVerified {
+        /// What was run.
+        what: String,
+        /// What was seen.
+        seen: String,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// openib.conf is not edited.
+    #[error(transparent)]
+    OpenibConf(#[from] OpenibConfError),
+}
+
+/// Runs `change` with its attempt counted and its old value noted; both are on disk before anything happens.
+pub fn execute(
+    settings: &Settings,
+    state: &HostState,
+    change: &Change,
+    memory: &mut Memory,
+    now: Timestamp,
+) -> Result<(), ExecuteError> {
+    let root = &settings.root;
+    memory.attempts.begin(change, now);
+    write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
+    let result = perform(settings, state, change, memory, now);
+    let error = result.as_ref().err().map(|error| chain(error));
+    memory.attempts.end(change, error.as_deref());
+    write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
+    write_json(root, JOURNAL_FILE, &memory.journal)?;
+    result
+}
+
+fn perform(
+    settings: &Settings,
+    state: &HostState,
+    change: &Change,
+    memory: &mut Memory,
+    now: Timestamp,
+) -> Result<(), ExecuteError> {
+    match change {
+        Change::LoadModule(name) => {
+            let outcome = settings.module_tool().load(name)?;
+            judge(&format!("modprobe {name}"), outcome, verify(&settings.root, change))?;
+            memory.journal.module_loaded(name, &state.boot_id, Time(now));
+        }
+        Change::UnloadModule(name) => {
+            let outcome = settings.module_tool().unload(name)?;
+            judge(&format!("rmmod {name}"), outcome, verify(&settings.root, change))?;
+            memory.journal.modules.remove(name);
+        }
+        Change::SetOpenibConf { key, value: Some(value) } => {
+            set_key(settings, state, key, value, memory, now)?;
+            verified("the edit", verify(&settings.root, change))?;
+        }
+        Change::SetOpenibConf { key, value: None } => {
+            let text = read_text(&settings.root, OPENIB_CONF)?.unwrap_or_default();
+            replace_host_file(&settings.root, OPENIB_CONF, &openib_conf::unset(&text, key)?)?;
+            memory.journal.openib_conf.remove(key);
+        }
+    }
+    Ok(())
+}
+
+/// The effect counts, whatever the program said.
+fn judge(what: &str, outcome: Outcome, seen: Result<(), String>) -> Result<(), ExecuteError> {
+    let what = what.to_owned();
+    match (outcome, seen) {
+        (_, Ok(())) => Ok(()),
+        (Outcome::Succeeded, Err(seen)) => Err(ExecuteError::NotVerified { what, seen }),
+        (Outcome::Failed { status, stderr }, Err(_)) => {
+            Err(ExecuteError::Failed { what, status, stderr })
+        }
+        (Outcome::Unknown { waited }, Err(_)) => {
+            Err(ExecuteError::Unknown { what, seconds: waited.as_secs() })
+        }
+    }
+}
+
+fn verified(what: &str, seen: Result<(), String>) -> Result<(), ExecuteError> {
+    seen.map_err(|seen| ExecuteError::NotVerified { what: what.to_owned(), seen })
+}
+
+fn set_key(
+    settings: &Settings,
+    state: &HostState,
+    key: &str,
+    value: &str,
+    memory: &mut Memory,
+    now: Timestamp,
+) -> Result<(), ExecuteError> {
+    let root = &settings.root;
+    let text = read_text(root, OPENIB_CONF)?.unwrap_or_default();
+    let before = openib_conf::effective(&text, key)?.and_then(|(last, _)| last.value);
+    let edited = openib_conf::set(&text, key, value)?;
+    let set = SetKey {
+        before,
+        after: value.to_owned(),
+        boot_id: state.boot_id.clone(),
+        at: Time(now),
+        openibd: state.openibd_invocation.clone(),
+        asserted: true,
+    };
+    memory.journal.key_set(key, set);
+    write_json(root, JOURNAL_FILE, &memory.journal)?;
+    replace_host_file(root, OPENIB_CONF, &edited)?;
+    Ok(())
+}
+
+/// Reads again whether `change` has its effect; the error says what is there instead.
+pub fn verify(root: &Root, change: &Change) -> Result<(), String> {
+    match change {
+        Change::LoadModule(name) => match module(root, name)? {
+            Some(ModuleState::Live) => Ok(()),
+            Some(other) => Err(format!("{name} is {other:?}")),
+            None => Err(format!("/proc/modules does not show {name}")),
+        },
+        Change::UnloadModule(name) => match module(root, name)? {
+            None => Ok(()),
+            Some(state) => Err(format!("{name} is still {state:?}")),
+        },
+        Change::SetOpenibConf { key, value } => {
+            let text = read_text(root, OPENIB_CONF).map_err(|error| error.chain())?;
+            let found = openib_conf::effective(&text.unwrap_or_default(), key);
+            let found = found.map_err(|error| error.to_string())?.and_then(|(last, _)| last.value);
+            if &found == value {
+                return Ok(());
+            }
+            Err(format!("{key} is {}", found.unwrap_or_else(|| "not set".to_owned())))
+        }
+    }
+}
+
+fn module(root: &Root, name: &ModuleName) -> Result<Option<ModuleState>, String> {
+    match from_facts(kernel::modules(root).fact) {
+        Fact::Known(modules) => Ok(modules.get(name).copied()),
+        Fact::Absent => Err("/proc/modules is absent".to_owned()),
+        Fact::Unreadable(why) => Err(why),
+    }
+}

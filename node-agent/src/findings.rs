@@ -1,0 +1,128 @@
+//! Findings that the agent can make: their stable names and how bad each is. Pure; everybody who decides calls it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::node::{Finding, Severity};
+
+/// Longest message; the whole status must stay below 16 KiB.
+const MESSAGE_LIMIT: usize = 360;
+
+/// The stable name of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingId {
+    /// A field is set whose effect is not built yet.
+    NotYetSupported,
+    /// A field has a value that cannot be carried out.
+    InvalidSpec,
+    /// Part of the host could not be read.
+    HostUnreadable,
+    /// A file of the agent's own could not be read.
+    StateUnreadable,
+    /// Someone else changes what we set.
+    ForeignOwner,
+    /// An action failed as often as its budget allows.
+    AttemptsExhausted,
+    /// There is no openib.conf and nothing that would read one.
+    OpenibConfAbsent,
+    /// openib.conf is more than assignments.
+    OpenibConfNotPlain,
+    /// A key is assigned more than once.
+    OpenibConfDuplicate,
+    /// A value is written and openibd has not read it yet.
+    OpenibConfNotInEffect,
+    /// There is an openib.conf and no openibd.
+    OpenibConfWithoutOpenibd,
+    /// Another device plugin advertises our GPUs.
+    ForeignGpuAdvertiser,
+    /// The kubelet did not say who holds which device.
+    KubeletUnreachable,
+    /// A GPU has no driver.
+    NoGpuDriver,
+    /// A GPU's UUID could not be read; the last one of this boot is used.
+    GpuUuidUnreadable,
+    /// No CDI specification of the NVIDIA toolkit has the GPU.
+    GpuCdiSpecAbsent,
+    /// A CDI specification could not be read.
+    CdiSpecUnreadable,
+    /// A GPU cannot be put into containers.
+    GpuInjectionUnavailable,
+    /// A NIC cannot be put into containers.
+    RdmaInjectionUnavailable,
+    /// A GPU or NIC belongs to no device, and why.
+    DeviceLeftOver,
+    /// A device keeps its old form until it is free.
+    DeviceDeferred,
+    /// Something that discovery found odd.
+    MachineNote,
+}
+
+impl FindingId {
+    /// The name in the API, and how bad it is.
+    #[must_use]
+    pub fn row(self) -> (&'static str, Severity) {
+        use Severity::{Error, Info, Warning};
+        match self {
+            Self::NotYetSupported => ("NOT_YET_SUPPORTED", Warning),
+            Self::InvalidSpec => ("INVALID_SPEC", Warning),
+            Self::HostUnreadable => ("HOST_UNREADABLE", Warning),
+            Self::StateUnreadable => ("STATE_UNREADABLE", Warning),
+            Self::ForeignOwner => ("FOREIGN_OWNER", Warning),
+            Self::AttemptsExhausted => ("ATTEMPTS_EXHAUSTED", Warning),
+            Self::OpenibConfAbsent => ("OPENIB_CONF_ABSENT", Warning),
+            Self::OpenibConfNotPlain => ("OPENIB_CONF_NOT_PLAIN", Warning),
+            Self::OpenibConfDuplicate => ("OPENIB_CONF_DUPLICATE", Info),
+            Self::OpenibConfNotInEffect => ("OPENIB_CONF_NOT_IN_EFFECT", Warning),
+            Self::OpenibConfWithoutOpenibd => ("OPENIB_CONF_WITHOUT_OPENIBD", Warning),
+            Self::ForeignGpuAdvertiser => ("FOREIGN_GPU_ADVERTISER", Error),
+            Self::KubeletUnreachable => ("KUBELET_UNREACHABLE", Warning),
+            Self::NoGpuDriver => ("NO_GPU_DRIVER", Error),
+            Self::GpuUuidUnreadable => ("GPU_UUID_UNREADABLE", Warning),
+            Self::GpuCdiSpecAbsent => ("GPU_CDI_SPEC_ABSENT", Info),
+            Self::CdiSpecUnreadable => ("CDI_SPEC_UNREADABLE", Warning),
+            Self::GpuInjectionUnavailable => ("GPU_INJECTION_UNAVAILABLE", Error),
+            Self::RdmaInjectionUnavailable => ("RDMA_INJECTION_UNAVAILABLE", Error),
+            Self::DeviceLeftOver => ("DEVICE_LEFT_OVER", Info),
+            Self::DeviceDeferred => ("DEVICE_DEFERRED", Info),
+            Self::MachineNote => ("MACHINE_NOTE", Info),
+        }
+    }
+
+    /// The finding about `component`.
+    #[must_use]
+    pub fn about(self, component: impl Into<String>, message: impl AsRef<str>) -> Finding {
+        let (id, severity) = self.row();
+        let message = shorten(message.as_ref(), MESSAGE_LIMIT);
+        Finding { id: id.to_owned(), severity, component: component.into(), message }
+    }
+}
+
+/// Longest list of components in one finding.
+const COMPONENT_LIMIT: usize = 120;
+
+/// Worst first, then by name; findings that differ in their component only are one finding.
+pub fn sort(findings: &mut Vec<Finding>) {
+    let mut merged: BTreeMap<(Severity, String, String), BTreeSet<String>> = BTreeMap::new();
+    for Finding { id, severity, component, message } in findings.drain(..) {
+        merged.entry((severity, id, message)).or_default().insert(component);
+    }
+    findings.extend(merged.into_iter().map(|((severity, id, message), components)| {
+        let all = components.into_iter().collect::<Vec<_>>().join(", ");
+        Finding { id, severity, component: shorten(&all, COMPONENT_LIMIT), message }
+    }));
+    findings.sort_by(|a, b| {
+        let key = |f: &Finding| (f.severity, f.id.clone(), f.component.clone());
+        key(a).cmp(&key(b))
+    });
+}
+
+fn shorten(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let mut kept: String = text.chars().take(limit - 1).collect();
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests;

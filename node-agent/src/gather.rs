@@ -1,0 +1,235 @@
+//! Reads everything that a cycle decides on: facts of the host, the kubelet's answer, CDI specifications, and what the
+//! agent wrote before. Writes nothing. What cannot be read is a finding, never a failed cycle; only a host without a
+//! boot id is one, because nothing could be told from another boot.
+
+use std::collections::BTreeSet;
+
+use crds::node::Finding;
+use host::facts::{Facts, facts};
+use host::machine::Options;
+use host::root::Root;
+use topology::fact::Fact;
+use topology::machine::Machine;
+use topology::node_file::NodeFile;
+
+use crate::findings::FindingId;
+use crate::host_state::HostState;
+use crate::injection::{self, Injection};
+use crate::modules::{self, ModuleName};
+use crate::observed::{Before, Observed, Platform};
+use crate::planner::Memory;
+use crate::podresources::{self, KubeletDevices};
+use crate::settings::{
+    ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, OPENIB_CONF, PARTITION_FILE, Settings,
+};
+use crate::store::{StoreError, read_json, read_text};
+
+/// The boot id, without which nothing is decided, could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
+pub struct GatherError(String);
+
+/// Reads everything.
+pub async fn gather(settings: &Settings) -> Result<Observed, GatherError> {
+    let own = settings.clone();
+    let kubelet = ask_kubelet(settings).await;
+    let host = tokio::task::spawn_blocking(move || gather_host(&own, kubelet)).await;
+    host.unwrap_or_else(|panicked| Err(GatherError(panicked.to_string())))
+}
+
+/// Everything but the kubelet, whose answer is given.
+pub fn gather_host(
+    settings: &Settings,
+    kubelet: Result<KubeletDevices, String>,
+) -> Result<Observed, GatherError> {
+    let root = &settings.root;
+    let options = Options { gpu_vendors: settings.gpu_vendors.clone() };
+    let facts = facts(root, &options);
+    let mut findings = Vec::new();
+    let state = host_state(root, &facts, &mut findings)?;
+    let before = before(settings, &state.boot_id, &mut findings);
+    let machine = machine(&facts, &mut findings);
+    let injection = injection(settings, &machine, &mut findings);
+    if let Err(why) = &kubelet {
+        let message = format!("{why}. Devices admitted before stay; others wait for the answer");
+        findings.push(FindingId::KubeletUnreachable.about("kubelet", message));
+    }
+    let platform = platform(&facts);
+    Ok(Observed { machine, platform, state, kubelet, injection, before, findings })
+}
+
+async fn ask_kubelet(settings: &Settings) -> Result<KubeletDevices, String> {
+    let path = settings.kubelet_socket();
+    // Links of the host (k3s, MicroK8s) are followed inside the host's root.
+    let real = settings.root.resolve(&path).map_err(|error| error.chain())?;
+    let socket = settings.root.join(&real);
+    let answer = podresources::ask(&socket, podresources::DEADLINE).await;
+    answer.map_err(|error| chain(&error))
+}
+
+/// An error and its causes on one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+fn host_state(
+    root: &Root,
+    facts: &Facts,
+    findings: &mut Vec<Finding>,
+) -> Result<HostState, GatherError> {
+    let boot_id = match &facts.boot_id.fact {
+        Fact::Known(id) => id.clone(),
+        Fact::Absent => return Err(GatherError(format!("{} is absent", facts.boot_id.source))),
+        Fact::Unreadable(why) => return Err(GatherError(why.clone())),
+    };
+    let release = facts.kernel_release.fact.known().cloned();
+    let openib_conf = match read_text(root, OPENIB_CONF) {
+        Ok(text) => Fact::from(text),
+        Err(error) => Fact::Unreadable(error.chain()),
+    };
+    Ok(HostState {
+        boot_id,
+        modules: modules::from_facts(facts.modules.fact.clone()),
+        built_in: built_in(root, release.as_deref(), findings),
+        openib_conf,
+        infiniband_dir: root.resolve("/etc/infiniband").is_ok(),
+        openibd: root.resolve("/etc/init.d/openibd").is_ok(),
+        openibd_invocation: openibd_invocation(root),
+        ofed: facts.ofed_version.fact.known().is_some(),
+    })
+}
+
+/// `modules.builtin` of the running kernel: one path per line, `kernel/drivers/…/ib_core.ko` (kbuild, kmod).
+fn built_in(
+    root: &Root,
+    release: Option<&str>,
+    findings: &mut Vec<Finding>,
+) -> BTreeSet<ModuleName> {
+    let Some(release) = release else { return BTreeSet::new() };
+    let path = format!("/lib/modules/{release}/modules.builtin");
+    let text = read_text(root, &path).unwrap_or_else(|error| {
+        findings.push(FindingId::HostUnreadable.about(&path, error.chain()));
+        None
+    });
+    let name = |line: &str| {
+        let file = line.rsplit('/').next()?;
+        ModuleName::new(file.trim().strip_suffix(".ko")?).ok()
+    };
+    text.unwrap_or_default().lines().filter_map(name).collect()
+}
+
+/// systemd keeps the id of a unit's present run as the target of a link (`systemd.exec(5)`, `$INVOCATION_ID`).
+fn openibd_invocation(root: &Root) -> Option<String> {
+    root.link_target("/run/systemd/units/invocation:openibd.service").ok()
+}
+
+/// The machine, with the distances of the first topology file that can be read.
+fn machine(facts: &Facts, findings: &mut Vec<Finding>) -> Machine {
+    let mut machine = facts.machine.clone();
+    for file in &facts.topology_files {
+        let Fact::Known(text) = &file.fact else { continue };
+        match topology::nccl_xml::read(text, &file.source, &machine) {
+            Ok(stated) => {
+                machine.stated = Some(stated);
+                break;
+            }
+            Err(error) => {
+                findings.push(FindingId::HostUnreadable.about(&file.source, chain(&error)));
+            }
+        }
+    }
+    machine
+}
+
+fn platform(facts: &Facts) -> Platform {
+    let os = facts.os.fact.known().map(|os| match &os.version_id {
+        Some(version) => format!("{} {version}", os.id),
+        None => os.id.clone(),
+    });
+    Platform {
+        os,
+        kernel: facts.kernel_release.fact.known().cloned(),
+        gpu_driver: facts.gpu_driver.fact.known().map(|driver| driver.version.clone()),
+    }
+}
+
+fn injection(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>) -> Injection {
+    let root = &settings.root;
+    let mut found = Injection::default();
+    let directories: BTreeSet<&str> =
+        ["/etc/cdi", "/var/run/cdi", settings.cdi_dir.as_str()].into();
+    for directory in directories {
+        toolkit(root, directory, &mut found);
+    }
+    for (path, why) in &found.unreadable {
+        findings.push(FindingId::CdiSpecUnreadable.about(path, why));
+    }
+    let wanted = injection::wanted_nodes(&machine.gpus, &machine.nics);
+    found.nodes = wanted.into_iter().filter(|node| root.resolve(node).is_ok()).collect();
+    found
+}
+
+fn toolkit(root: &Root, directory: &str, found: &mut Injection) {
+    let names = match root.list_dir(directory) {
+        Ok(names) => names,
+        Err(error) if error.is_not_found() => return,
+        Err(error) => return drop(found.unreadable.insert(directory.to_owned(), error.chain())),
+    };
+    let is_spec = |name: &String| name.ends_with(".json") || name.ends_with(".yaml");
+    for name in names.into_iter().filter(is_spec).filter(|name| name != crate::cdi::FILE) {
+        let path = format!("{directory}/{name}");
+        match read_text(root, &path).map(|text| injection::toolkit_devices(&text.unwrap_or_default())) {
+            Ok(Ok(devices)) => found.toolkit.extend(devices),
+            Ok(Err(error)) => drop(found.unreadable.insert(path, error.to_string())),
+            Err(error) => drop(found.unreadable.insert(path, error.chain())),
+        }
+    }
+}
+
+fn before(settings: &Settings, boot_id: &str, findings: &mut Vec<Finding>) -> Before {
+    let root = &settings.root;
+    let mut state = |path: &str, error: StoreError| {
+        let message = format!("{}; it is made anew from what can be seen", error.chain());
+        findings.push(FindingId::StateUnreadable.about(path, message));
+    };
+    let node_file = node_file(root, boot_id, &mut state);
+    let pair_files = root.list_dir(crate::cdi::PAIR_DIR).unwrap_or_default().into_iter().collect();
+    Before {
+        node_file,
+        kept: read_json(root, PARTITION_FILE).unwrap_or_else(|e| none(state(PARTITION_FILE, e))),
+        cdi: read_json(root, &settings.cdi_file())
+            .unwrap_or_else(|e| none(state(&settings.cdi_file(), e))),
+        pair_files,
+        memory: Memory {
+            journal: read_json(root, JOURNAL_FILE)
+                .unwrap_or_else(|e| none(state(JOURNAL_FILE, e)))
+                .unwrap_or_default(),
+            attempts: read_json(root, ATTEMPTS_FILE)
+                .unwrap_or_else(|e| none(state(ATTEMPTS_FILE, e)))
+                .unwrap_or_default(),
+        },
+    }
+}
+
+fn none<T>((): ()) -> Option<T> {
+    None
+}
+
+/// The node file, if it is of this boot; one of another boot says nothing about this one.
+fn node_file(
+    root: &Root,
+    boot_id: &str,
+    state: &mut impl FnMut(&str, StoreError),
+) -> Option<NodeFile> {
+    let text = read_text(root, NODE_FILE).unwrap_or_else(|error| none(state(NODE_FILE, error)))?;
+    // A file of an older agent is replaced: its admissions are asked for again.
+    let file = NodeFile::parse(&text).inspect_err(|error| tracing::warn!(%error, "node file")).ok()?;
+    (file.boot_id == boot_id).then_some(file)
+}

@@ -1,0 +1,71 @@
+//! Everything that one cycle read. Pure data; [`crate::gather`] fills it, [`crate::decide`] decides on it.
+
+use std::collections::BTreeSet;
+
+use crds::node::Finding;
+use serde::{Deserialize, Serialize};
+use topology::machine::Machine;
+use topology::node_file::NodeFile;
+use topology::partition::Partition;
+
+use crate::cdi::Spec;
+use crate::host_state::HostState;
+use crate::injection::Injection;
+use crate::planner::Memory;
+use crate::podresources::KubeletDevices;
+
+/// Everything that one cycle read.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// GPUs, NICs and what connects them.
+    pub machine: Machine,
+    /// Operating system and drivers, for the summary.
+    pub platform: Platform,
+    /// What the planner decides on.
+    pub state: HostState,
+    /// What the kubelet says; the error says why that is unknown.
+    pub kubelet: Result<KubeletDevices, String>,
+    /// What puts devices into containers.
+    pub injection: Injection,
+    /// What the agent wrote before.
+    pub before: Before,
+    /// What could not be read.
+    pub findings: Vec<Finding>,
+}
+
+/// Operating system and drivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Platform {
+    /// `debian 12`.
+    pub os: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Version of the GPU driver.
+    pub gpu_driver: Option<String>,
+}
+
+/// What the agent wrote before.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    /// The node file, if it is of this boot.
+    pub node_file: Option<NodeFile>,
+    /// The partition that holds.
+    pub kept: Option<Kept>,
+    /// Our CDI specification.
+    pub cdi: Option<Spec>,
+    /// Names in the directory of pair descriptions.
+    pub pair_files: BTreeSet<String>,
+    /// What was changed and tried.
+    pub memory: Memory,
+}
+
+/// The content of `partition.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Kept {
+    /// Which device belongs to which resource.
+    pub partition: Partition,
+    /// Every resource name that our plugin has had: the kubelet remembers old ones for a while, and they are not foreign.
+    pub names: BTreeSet<String>,
+}

@@ -1,0 +1,103 @@
+//! Decides what to change on a host: `(state, desired, memory, now) → plan`. Pure; called by [`crate::decide`] once per
+//! cycle. What cannot or must not be done becomes a finding, never a half-done action.
+
+use crds::node::{Cost, Finding, PlanStatus};
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+use crate::action::{Action, BUDGET, Blocked, Change};
+use crate::attempts::Attempts;
+use crate::desired::Desired;
+use crate::findings::FindingId;
+use crate::host_state::HostState;
+use crate::journal::Journal;
+
+mod modules;
+mod openib;
+mod restore;
+
+pub use restore::restore;
+
+/// Everything that the planner remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What was changed.
+    pub journal: Journal,
+    /// What was tried.
+    pub attempts: Attempts,
+}
+
+impl Memory {
+    /// The memory that holds for what is desired now: a new install hash or reset annotation starts the counts anew and
+    /// lets contested settings be set once more.
+    #[must_use]
+    pub fn current(mut self, desired: &Desired) -> Self {
+        let reset = desired.reset_attempts.as_deref();
+        let (attempts, fresh) = self.attempts.current(&desired.install_hash, reset);
+        if fresh {
+            self.journal.release();
+        }
+        Self { attempts, ..self }
+    }
+}
+
+/// What to change, in order, and what stands in the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// The actions, in the order in which they run.
+    pub actions: Vec<Action>,
+    /// What was found on the way.
+    pub findings: Vec<Finding>,
+}
+
+impl Plan {
+    /// Actions that may run now and cost no more than `allowed`.
+    pub fn runnable(&self, allowed: Cost) -> impl Iterator<Item = &Action> {
+        let free = move |a: &&Action| a.blocked.is_none() && a.change.cost() <= allowed;
+        self.actions.iter().filter(free)
+    }
+
+    /// The plan as it stands in the status; `None` where there is nothing to do.
+    pub fn status(&self, install_hash: &str) -> Result<Option<PlanStatus>, serde_json::Error> {
+        if self.actions.is_empty() {
+            return Ok(None);
+        }
+        let actions: Vec<_> = self.actions.iter().map(Action::status).collect();
+        Ok(Some(PlanStatus {
+            hash: crds::hash::plan_hash(&actions, install_hash)?,
+            install_hash: install_hash.to_owned(),
+            cost: actions.iter().map(|a| a.cost).max().unwrap_or_default(),
+            actions,
+        }))
+    }
+
+    fn find(&mut self, id: FindingId, component: impl Into<String>, message: impl AsRef<str>) {
+        self.findings.push(id.about(component, message));
+    }
+
+    fn act(&mut self, change: Change, precondition: String, memory: &Memory, now: Timestamp) {
+        let (attempts, last_error) = memory.attempts.of(&change);
+        let blocked = memory.attempts.blocks(&change, now);
+        let action = Action { change, precondition, attempts, budget: BUDGET, blocked, last_error };
+        if action.blocked == Some(Blocked::Exhausted) {
+            let component = format!("{} {}", action.change.kind(), action.change.target());
+            self.find(FindingId::AttemptsExhausted, component, action.message());
+        }
+        self.actions.push(action);
+    }
+}
+
+/// What brings the host from `state` to what is desired.
+#[must_use]
+pub fn plan(state: &HostState, desired: &Desired, memory: &Memory, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    for name in &desired.modules {
+        modules::load(&mut plan, name, state, memory, now);
+    }
+    openib::keys(&mut plan, state, desired, memory, now);
+    plan
+}
+
+#[cfg(test)]
+mod tests;

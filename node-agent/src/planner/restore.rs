@@ -1,0 +1,54 @@
+//! The way back: actions that undo what the journal says the agent changed, and nothing else.
+
+use k8s_openapi::jiff::Timestamp;
+use topology::fact::Fact;
+
+use super::{Memory, Plan};
+use crate::action::Change;
+use crate::findings::FindingId;
+use crate::host_state::HostState;
+use crate::openib_conf;
+
+/// What undoes everything in the journal that still is as the agent left it.
+#[must_use]
+pub fn restore(state: &HostState, memory: &Memory, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    keys(&mut plan, state, memory, now);
+    modules(&mut plan, state, memory, now);
+    plan
+}
+
+/// A module that we loaded in another boot is no longer loaded by us.
+fn modules(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
+    for (name, entry) in &memory.journal.modules {
+        if entry.boot_id == state.boot_id && state.has_module(name) == Some(true) {
+            let precondition = format!("{name} was loaded by this agent at {}", entry.at.0);
+            plan.act(Change::UnloadModule(name.clone()), precondition, memory, now);
+        }
+    }
+}
+
+fn keys(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
+    for (key, set) in &memory.journal.openib_conf {
+        let text = match &state.openib_conf {
+            Fact::Known(text) => text,
+            Fact::Absent => continue,
+            Fact::Unreadable(why) => {
+                plan.find(FindingId::HostUnreadable, key, why);
+                continue;
+            }
+        };
+        match openib_conf::effective(text, key) {
+            Ok(Some((last, _))) if last.value.as_ref() == Some(&set.after) => {
+                let precondition = format!("{key}={} was written by this agent", set.after);
+                let change = Change::SetOpenibConf { key: key.clone(), value: set.before.clone() };
+                plan.act(change, precondition, memory, now);
+            }
+            Ok(_) => {
+                let message = format!("{key} is no longer {}; it is left as it is", set.after);
+                plan.find(FindingId::ForeignOwner, key, message);
+            }
+            Err(error) => plan.find(FindingId::OpenibConfNotPlain, key, error.to_string()),
+        }
+    }
+}

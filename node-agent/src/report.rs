@@ -1,0 +1,122 @@
+//! Builds the status of a `GpuRdmaNode`. Pure. At most 16 KiB on the largest machine and free of volatile values, so that
+//! a node that does not change is not written.
+
+use crds::GpuRdmaNodeStatus;
+use crds::cluster::Mode;
+use crds::node::{Finding, MachineSummary, PairStatus, PlanStatus, Severity};
+use k8s_openapi::jiff::Timestamp;
+use topology::distance::Distance;
+use topology::machine::{LinkLayer, Machine, NicRole};
+use topology::node_file::NodeDevice;
+
+use crate::conditions::{Judge, with_times};
+use crate::decide::Decision;
+use crate::desired::Desired;
+use crate::observed::Observed;
+
+/// Most findings in a status: the worst ones.
+const FINDINGS: usize = 24;
+/// Most pairs in a status.
+const PAIRS: usize = 32;
+/// Longest reason of a pair.
+const REASON: usize = 96;
+
+/// The status to publish. `before` is what was published last, for the times of the conditions.
+pub fn status(
+    observed: &Observed,
+    desired: &Desired,
+    decision: &Decision,
+    before: Option<&GpuRdmaNodeStatus>,
+    now: Timestamp,
+) -> Result<GpuRdmaNodeStatus, serde_json::Error> {
+    let judge = Judge { observed, desired, decision };
+    let (drafts, phase) = judge.all();
+    let conditions = before.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    Ok(GpuRdmaNodeStatus {
+        observed_generation: Some(desired.generation),
+        boot_id: Some(observed.state.boot_id.clone()),
+        install_hash: Some(desired.install_hash.clone()),
+        agent_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        phase,
+        summary: summary(observed, decision),
+        pairs: decision.pairs().take(PAIRS).map(pair).collect(),
+        findings: findings(&decision.findings, judge.applicable()),
+        plan: plan(desired, decision)?,
+        maintenance: None,
+        conditions: with_times(drafts, conditions, desired.generation, now),
+    })
+}
+
+fn summary(observed: &Observed, decision: &Decision) -> MachineSummary {
+    let machine = &decision.machine;
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    MachineSummary {
+        gpus: count(machine.gpus.len()),
+        nics: count(machine.nics.len()),
+        admitted_pairs: count(decision.pairs().filter(|pair| pair.admitted).count()),
+        gpu_product: machine.gpus.iter().find_map(|gpu| gpu.product.known().cloned()),
+        gpu_driver: observed.platform.gpu_driver.clone(),
+        os: observed.platform.os.clone(),
+        kernel: observed.platform.kernel.clone(),
+        link_layer: link_layer(machine),
+    }
+}
+
+fn link_layer(machine: &Machine) -> Option<String> {
+    let compute = machine.nics.iter().filter(|nic| nic.role == NicRole::Compute);
+    let mut layers: Vec<LinkLayer> =
+        compute.flat_map(|nic| &nic.ports).filter_map(|port| port.link_layer.known().copied()).collect();
+    layers.sort();
+    layers.dedup();
+    let name = match layers.as_slice() {
+        [] => return None,
+        [LinkLayer::InfiniBand] => "InfiniBand",
+        [LinkLayer::Ethernet] => "Ethernet",
+        _ => "Mixed",
+    };
+    Some(name.to_owned())
+}
+
+fn pair(device: &NodeDevice) -> PairStatus {
+    let distance = device.nics.first().and_then(|nic| nic.distance).unwrap_or(Distance::Unknown);
+    PairStatus {
+        gpu: device.gpu.as_ref().map_or_else(|| device.id.clone(), |gpu| gpu.name.clone()),
+        nics: device.nics.iter().map(|nic| nic.rdma.clone()).collect(),
+        distance: format!("{distance:?}").to_uppercase(),
+        shared: device.shared,
+        admitted: device.admitted,
+        reason: if device.admitted { String::new() } else { cut(&device.reason) },
+    }
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= REASON {
+        return text.to_owned();
+    }
+    text.chars().take(REASON - 1).chain(['…']).collect()
+}
+
+/// A node that this is not about has nothing wrong with it.
+fn findings(all: &[Finding], applicable: bool) -> Vec<Finding> {
+    if !applicable {
+        return Vec::new();
+    }
+    let mut shown: Vec<Finding> = all.iter().take(FINDINGS).cloned().collect();
+    if let Some(more) = all.len().checked_sub(FINDINGS).filter(|more| *more > 0) {
+        shown.push(Finding {
+            id: "MORE_FINDINGS".to_owned(),
+            severity: Severity::Info,
+            component: "node-agent".to_owned(),
+            message: format!("{more} more; see them with `node-agent plan`"),
+        });
+    }
+    shown
+}
+
+/// Observe plans nothing.
+fn plan(desired: &Desired, decision: &Decision) -> Result<Option<PlanStatus>, serde_json::Error> {
+    if desired.mode == Mode::Observe {
+        return Ok(None);
+    }
+    decision.plan.status(&desired.install_hash)
+}

@@ -1,0 +1,75 @@
+use topology::fact::Fact;
+use topology::machine::Port;
+
+use super::*;
+
+fn nic(index: usize, rdma: &str, netdev: &str, layer: machine::LinkLayer, gbps: u64) -> Nic {
+    let port = Port {
+        number: 1,
+        state: Fact::Absent,
+        link_layer: Fact::Known(layer),
+        rate_mbps: Fact::Known(gbps * 1000),
+    };
+    Nic {
+        index,
+        rdma: Some(rdma.to_owned()),
+        pci: Some(format!("0000:{index:02x}:00.0").parse().unwrap()),
+        numa: Fact::Absent,
+        netdevs: vec![netdev.to_owned()],
+        ports: vec![port],
+        physfn: None,
+        bond: false,
+        uverbs: Fact::Absent,
+        ids: Fact::Absent,
+        role: machine::NicRole::Compute,
+    }
+}
+
+fn rule(matches: NicMatch, role: NicRole) -> NicRule {
+    NicRule { matches, role }
+}
+
+#[test]
+fn the_first_rule_that_matches_wins() {
+    let nics = vec![
+        nic(0, "mlx5_0", "ib0", machine::LinkLayer::InfiniBand, 400),
+        nic(1, "mlx5_1", "eth0", machine::LinkLayer::Ethernet, 100),
+        nic(2, "mlx5_10", "eth1", machine::LinkLayer::Ethernet, 25),
+    ];
+    let mut machine = Machine { nics, ..Machine::default() };
+    let pci = NicMatch { pci: Some("0000:02:00.0".to_owned()), ..NicMatch::default() };
+    let ethernet = NicMatch { link_layer: Some(LinkLayer::Ethernet), ..NicMatch::default() };
+    assign(&mut machine, &[rule(pci, NicRole::Management), rule(ethernet, NicRole::Storage)]);
+    let roles: Vec<_> = machine.nics.iter().map(|nic| nic.role).collect();
+    use machine::NicRole::{Compute, Management, Storage};
+    assert_eq!(roles, [Compute, Storage, Management]);
+}
+
+#[test]
+fn every_named_part_must_match() {
+    let nic = nic(1, "mlx5_1", "eth0", machine::LinkLayer::Ethernet, 100);
+    let check = |text: &str| matches(&serde_yaml::from_str::<NicMatch>(text).unwrap(), &nic);
+    assert!(check("{}"));
+    assert!(check("{rdma: mlx5_1}") && check("{rdma: 'mlx5_*'}") && check("{netdev: 'eth*'}"));
+    assert!(!check("{rdma: mlx5_}") && !check("{rdma: mlx5}") && !check("{netdev: ib*}"));
+    assert!(check("{minRate: 100}") && !check("{minRate: 101}"));
+    assert!(!check("{rdma: mlx5_1, linkLayer: InfiniBand}"));
+}
+
+#[test]
+fn unknown_is_no_match() {
+    let mut nic = nic(1, "mlx5_1", "eth0", machine::LinkLayer::Ethernet, 100);
+    nic.ports[0].rate_mbps = Fact::Unreadable("io".to_owned());
+    nic.rdma = None;
+    let check = |text: &str| matches(&serde_yaml::from_str::<NicMatch>(text).unwrap(), &nic);
+    assert!(!check("{minRate: 1}") && !check("{rdma: '*'}"));
+}
+
+#[test]
+fn a_wrong_rail_is_named() {
+    let given = [("0000:0c:00.0", 3), ("mlx5_0", 1)];
+    let given = given.map(|(pci, rail)| NicRail { pci: pci.to_owned(), rail });
+    let (map, findings) = rails(&given);
+    assert_eq!(map.values().copied().collect::<Vec<_>>(), [3]);
+    assert_eq!(findings[0].component, "rails[1].pci");
+}

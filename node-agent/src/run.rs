@@ -1,0 +1,134 @@
+//! The agent's loop: watches its own `GpuRdmaNode`, runs a turn on every change and every ten seconds, and publishes the
+//! status by server-side apply, only when it differs. What fails is logged here, once, and tried again at the next turn.
+
+use std::time::Duration;
+
+use crds::names::AGENT_MANAGER;
+use crds::{GpuRdmaNode, GpuRdmaNodeStatus};
+use futures::{Stream, StreamExt};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, Resource};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::cycle::{Turn, cycle};
+use crate::desired::Desired;
+use crate::gather::chain;
+use crate::settings::Settings;
+
+/// Time between two turns while nothing changes.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Why the loop ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The process cannot be told to stop.
+    #[error("listen for SIGTERM")]
+    Signal(#[source] std::io::Error),
+    /// The watch ended, which it never does by itself.
+    #[error("the watch of GpuRdmaNode {0} ended")]
+    WatchEnded(String),
+}
+
+/// One agent.
+struct Agent {
+    settings: Settings,
+    name: String,
+    api: Api<GpuRdmaNode>,
+    /// The object as the API server has it; `None` until there is one.
+    node: Option<GpuRdmaNode>,
+    /// Whether the first list of a watch has shown the object.
+    listed: bool,
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub async fn run(client: Client, settings: Settings, name: String) -> Result<(), RunError> {
+    let api: Api<GpuRdmaNode> = Api::all(client);
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let events = watcher(api.clone(), config).default_backoff().boxed();
+    let agent = Agent { settings, name, api, node: None, listed: false };
+    agent.run(events).await
+}
+
+impl Agent {
+    async fn run(
+        mut self,
+        mut events: impl Stream<Item = Result<Event<GpuRdmaNode>, watcher::Error>> + Unpin,
+    ) -> Result<(), RunError> {
+        let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signal)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
+        let mut period = interval(PERIOD);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                _ = period.tick() => self.turn().await,
+                event = events.next() => match event {
+                    None => return Err(RunError::WatchEnded(self.name)),
+                    Some(Err(error)) => tracing::warn!(error = chain(&error), "watch GpuRdmaNode"),
+                    Some(Ok(event)) => if self.observe(event) { self.turn().await },
+                },
+            }
+        }
+    }
+
+    /// Takes an event in; says whether it changes what is asked. Our own status writes do not.
+    fn observe(&mut self, event: Event<GpuRdmaNode>) -> bool {
+        match event {
+            Event::Init => self.listed = false,
+            Event::InitApply(node) | Event::Apply(node) => {
+                self.listed = true;
+                let asked = |node: &GpuRdmaNode| Desired::of_node(node);
+                let changed = self.node.as_ref().map(asked) != Some(asked(&node));
+                self.node = Some(node);
+                return changed;
+            }
+            Event::InitDone if !self.listed => self.node = None,
+            Event::InitDone => {}
+            // Absence is not evidence: what is advertised stays as it is, and nothing new is done.
+            Event::Delete(_) => self.node = None,
+        }
+        false
+    }
+
+    async fn turn(&mut self) {
+        let Some(node) = &self.node else {
+            tracing::debug!(name = self.name, "no GpuRdmaNode yet");
+            return;
+        };
+        let desired = Desired::of_node(node);
+        let turn = cycle(&self.settings, &desired, node.status.as_ref(), Timestamp::now()).await;
+        match turn {
+            Ok(Turn { status, applied }) => {
+                for path in &applied.written {
+                    tracing::info!(path, "written");
+                }
+                self.publish(status).await;
+            }
+            Err(error) => tracing::error!(error = chain(&error), "turn"),
+        }
+    }
+
+    /// Server-side apply without force: another manager's field is an error that a person should see.
+    async fn publish(&mut self, status: GpuRdmaNodeStatus) {
+        let Some(node) = &self.node else { return };
+        if node.status.as_ref() == Some(&status) {
+            return;
+        }
+        let patch = serde_json::json!({
+            "apiVersion": GpuRdmaNode::api_version(&()),
+            "kind": GpuRdmaNode::kind(&()),
+            "metadata": { "name": self.name, "uid": node.metadata.uid },
+            "status": status,
+        });
+        let parameters = PatchParams::apply(AGENT_MANAGER);
+        match self.api.patch_status(&self.name, &parameters, &Patch::Apply(patch)).await {
+            Ok(updated) => self.node = Some(updated),
+            Err(error) => tracing::warn!(error = chain(&error), "publish status"),
+        }
+    }
+}
