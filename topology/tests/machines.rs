@@ -2,48 +2,16 @@
 //! what was printed or derived when the machine was recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use topology::distance::Distance;
-use topology::file::{Completeness, FileError, MachineFile, parse};
+use topology::file::{Completeness, FileError, parse};
 use topology::machine::Machine;
 use topology::pairing::pair;
 use topology::policy::ResourcePolicy;
 
-fn texts() -> BTreeMap<String, String> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/machines");
-    let entries = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let yaml = entries.filter(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "yaml")
-    });
-    yaml.map(|path| {
-        (
-            path.file_stem().unwrap().to_str().unwrap().to_owned(),
-            std::fs::read_to_string(path).unwrap(),
-        )
-    })
-    .collect()
-}
+use support::{REFUSED, files, texts};
 
-/// Malformed on purpose.
-const REFUSED: &str = "supermicro-x9drg-hf-m2075-edited";
-
-fn files() -> Vec<MachineFile> {
-    texts()
-        .into_iter()
-        .filter(|(name, _)| name != REFUSED)
-        .map(|(name, text)| load(&name, &text))
-        .collect()
-}
-
-fn load(name: &str, text: &str) -> MachineFile {
-    let file = parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(file.name, name);
-    file
-}
+mod support;
 
 #[test]
 fn every_file_loads_or_is_refused_for_the_fault_that_it_states() {

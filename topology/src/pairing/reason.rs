@@ -36,6 +36,10 @@ impl Context<'_> {
             .map(|(gpu, _)| *gpu)
     }
 
+    fn on_one_card(&self, a: usize, b: usize) -> bool {
+        self.candidates.cards.get(&a) == self.candidates.cards.get(&b)
+    }
+
     fn nic(&self, index: usize) -> String {
         let nic = self.machine.nics.iter().find(|nic| nic.index == index);
         nic.map_or_else(|| format!("NIC{index}"), crate::machine::Nic::name)
@@ -128,7 +132,7 @@ fn choice(context: &Context<'_>, gpu: usize, nic: usize) -> String {
     }
     let same_class = others
         .iter()
-        .find(|other| rank(other).is_some_and(|(distance, _)| distance == own.distance));
+        .find(|other| rank(other) > here && rank(other).is_some_and(|key| key.0 == own.distance));
     match same_class.and_then(|other| Some((other, context.paths.gpu_nic(gpu, *other)?.hops?))) {
         Some((other, hops)) => {
             format!(
@@ -162,21 +166,24 @@ fn tied(context: &Context<'_>, gpu: usize, nic: usize, ties: &[usize]) -> String
     );
     let link = |cost: &EdgeCost| (cost.layer, cost.slowness);
     let own = context.candidates.cost(gpu, nic).map(link);
-    let worse_link = ties
+    if ties
         .iter()
-        .all(|other| context.candidates.cost(gpu, *other).map(link) > own);
-    let free: Vec<usize> = ties
-        .iter()
-        .filter(|other| context.holder(**other).is_none())
-        .copied()
-        .collect();
-    if worse_link {
+        .all(|other| context.candidates.cost(gpu, *other).map(link) > own)
+    {
         return format!("{equal}, with a slower or unlike link");
     }
-    if free.is_empty() {
-        return format!("{equal} and {verb} in use by other pairs or this one");
+    let holders: Vec<usize> = ties
+        .iter()
+        .filter_map(|other| context.holder(*other))
+        .collect();
+    match holders.as_slice() {
+        [one] if ties.len() == 1 => format!("{equal} and goes to GPU{one}"),
+        all if all.len() == ties.len() => format!("{equal} and go to other GPUs"),
+        _ if ties.iter().all(|other| context.on_one_card(nic, *other)) => {
+            format!("{equal}, on the same card: index order decides")
+        }
+        _ => format!("{equal}: cards, load and then index order decide"),
     }
-    format!("{equal}: link, cards, load and then index order decide")
 }
 
 fn sharing(context: &Context<'_>, gpu: usize, nic: usize) -> Option<String> {

@@ -5,11 +5,20 @@ use comfy_table::{ContentArrangement, Table};
 
 use crate::report::{Discovery, GpuEntry};
 
-/// Pairs with their reasons, the matrix of distances, and the notes.
+/// Pairs, the reason for each, the matrix of distances, and the notes.
 #[must_use]
 pub fn table(discovery: &Discovery) -> String {
+    if discovery.gpus.is_empty() {
+        return "No GPU.\n".to_owned();
+    }
     let mut parts = vec![pairs(discovery)];
-    if !discovery.gpus.is_empty() && !discovery.nics.is_empty() {
+    parts.extend(
+        discovery
+            .gpus
+            .iter()
+            .map(|gpu| format!("{}: {}", gpu.name, reason(discovery, &gpu.name))),
+    );
+    if !discovery.nics.is_empty() {
         parts.push(matrix(discovery));
     }
     parts.extend(discovery.notes.iter().map(|note| format!("Note: {note}")));
@@ -19,42 +28,47 @@ pub fn table(discovery: &Discovery) -> String {
 }
 
 fn pairs(discovery: &Discovery) -> String {
-    let mut table = new_table(&["GPU", "PCI", "NUMA", "NIC", "distance", "why"]);
+    let mut table = new_table(&["GPU", "PCI", "NUMA", "NIC", "distance", "hops"]);
     for gpu in &discovery.gpus {
         table.add_row(row(discovery, gpu));
-    }
-    if discovery.gpus.is_empty() {
-        return "No GPU.".to_owned();
     }
     table.to_string()
 }
 
 fn row(discovery: &Discovery, gpu: &GpuEntry) -> Vec<String> {
-    let pci = gpu.pci.clone().unwrap_or_else(|| "?".to_owned());
-    let numa = gpu
-        .numa
-        .map_or_else(|| "?".to_owned(), |numa| numa.to_string());
-    let (nic, distance, reason) = match discovery.pairs.iter().find(|pair| pair.gpu == gpu.name) {
+    let unknown = || "?".to_owned();
+    let pci = gpu.pci.clone().unwrap_or_else(unknown);
+    let numa = gpu.numa.map_or_else(unknown, |numa| numa.to_string());
+    let own = vec![gpu.name.clone(), pci, numa];
+    let rest = match discovery.pairs.iter().find(|pair| pair.gpu == gpu.name) {
         Some(pair) => {
             let shared = if pair.shared { " (shared)" } else { "" };
-            (
+            let hops = pair.hops.map_or_else(unknown, |hops| hops.to_string());
+            [
                 format!("{}{shared}", pair.nics.join(", ")),
                 pair.distance.to_string(),
-                pair.reason.clone(),
-            )
+                hops,
+            ]
         }
-        None => (
-            "none".to_owned(),
-            "-".to_owned(),
-            unpaired_reason(discovery, &gpu.name),
-        ),
+        None => ["none", "-", "-"].map(str::to_owned),
     };
-    vec![gpu.name.clone(), pci, numa, nic, distance, reason]
+    own.into_iter().chain(rest).collect()
 }
 
-fn unpaired_reason(discovery: &Discovery, gpu: &str) -> String {
-    let entry = discovery.unpaired.iter().find(|entry| entry.gpu == gpu);
-    entry.map_or_else(String::new, |entry| entry.reason.clone())
+fn reason<'a>(discovery: &'a Discovery, gpu: &str) -> &'a str {
+    let pair = discovery
+        .pairs
+        .iter()
+        .find(|pair| pair.gpu == gpu)
+        .map(|pair| pair.reason.as_str());
+    let unpaired = || {
+        discovery
+            .unpaired
+            .iter()
+            .find(|entry| entry.gpu == gpu)
+            .map(|entry| entry.reason.as_str())
+    };
+    pair.or_else(unpaired).unwrap_or_default()
 }
 
 fn matrix(discovery: &Discovery) -> String {

@@ -1,0 +1,61 @@
+//! Reads the machine files.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read their data; the crate itself reads nothing"
+)]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use topology::file::{MachineFile, parse};
+
+/// Malformed on purpose: its notes say so.
+pub const REFUSED: &str = "supermicro-x9drg-hf-m2075-edited";
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
+}
+
+/// Every machine file by its name.
+pub fn texts() -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder("machines"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let yaml = entries.filter(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "yaml")
+    });
+    let name = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    yaml.map(|path| (name(&path), std::fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+/// Every machine that loads.
+pub fn files() -> Vec<MachineFile> {
+    texts()
+        .into_iter()
+        .filter(|(name, _)| name != REFUSED)
+        .map(|(name, text)| load(&name, &text))
+        .collect()
+}
+
+fn load(name: &str, text: &str) -> MachineFile {
+    let file = parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(file.name, name);
+    file
+}
+
+/// One machine.
+pub fn file(name: &str) -> MachineFile {
+    let path = folder("machines").join(format!("{name}.yaml"));
+    load(name, &std::fs::read_to_string(path).unwrap())
+}
+
+/// A published topology file.
+pub fn xml(name: &str) -> String {
+    std::fs::read_to_string(folder("xml").join(name)).unwrap()
+}
