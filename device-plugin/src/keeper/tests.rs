@@ -1,0 +1,133 @@
+use super::*;
+use crate::link::Seen;
+use crate::sample;
+
+/// A keeper over files of its own, driven by hand.
+struct Bench {
+    dir: tempfile::TempDir,
+    keeper: Keeper,
+    sight: watch::Sender<Arc<Sightings>>,
+    wanted: watch::Receiver<Arc<Wanted>>,
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    _beat: watch::Sender<u64>,
+}
+
+fn bench() -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("boot_id"), format!("{}\n", sample::BOOT)).unwrap();
+    let source = Source {
+        node_file: dir.path().join("node.json"),
+        boot_id_file: dir.path().join("boot_id"),
+    };
+    let (beat, pulses) = watch::channel(0);
+    let (sight, sightings) = watch::channel(Arc::new(Sightings::new()));
+    let (want, wanted) = watch::channel(Arc::new(Wanted::new()));
+    let (snapshot, snapshots) = watch::channel(Arc::new(Snapshot::default()));
+    let wires = Wires {
+        pulses,
+        sightings,
+        wanted: want,
+        snapshots: snapshot,
+    };
+    Bench {
+        keeper: Keeper::new(source, Duration::from_mins(5), wires),
+        dir,
+        sight,
+        wanted,
+        snapshots,
+        _beat: beat,
+    }
+}
+
+impl Bench {
+    fn write(&self, file: &topology::node_file::NodeFile) {
+        std::fs::write(self.dir.path().join("node.json"), file.to_json()).unwrap();
+    }
+
+    fn see(&self, rdma: &str, seen: Seen) {
+        self.sight
+            .send_replace(Arc::new(Sightings::from([((rdma.to_owned(), 1), seen)])));
+    }
+
+    /// Turns once and returns the ids in trouble, if something was published.
+    fn turn(&mut self, at: u64) -> Option<Vec<String>> {
+        self.keeper.turn(Duration::from_secs(at));
+        if !self.snapshots.has_changed().unwrap() {
+            return None;
+        }
+        let snapshot = self.snapshots.borrow_and_update().clone();
+        let resource = snapshot.resource(sample::RESOURCE)?;
+        Some(resource.troubles().keys().cloned().collect())
+    }
+}
+
+#[test]
+fn publishes_only_what_differs() {
+    let mut bench = bench();
+    assert_eq!(bench.turn(0), None, "no file, nothing to say");
+    bench.write(&sample::node_file(2));
+    assert_eq!(bench.turn(1), Some(Vec::new()));
+    assert_eq!(bench.turn(2), None);
+    let mut newer = sample::node_file(2);
+    newer.generation = 9;
+    bench.write(&newer);
+    assert_eq!(bench.turn(3), None, "the devices are the same");
+}
+
+#[test]
+fn asks_for_the_ports_of_its_devices() {
+    let mut bench = bench();
+    bench.write(&sample::node_file(2));
+    bench.turn(0);
+    let wanted: Vec<(String, u32)> = bench.wanted.borrow_and_update().iter().cloned().collect();
+    assert_eq!(wanted, [("mlx5_0".to_owned(), 1), ("mlx5_1".to_owned(), 1)]);
+}
+
+#[test]
+fn a_port_that_stays_down_turns_its_device_unhealthy_and_back() {
+    let mut bench = bench();
+    bench.write(&sample::node_file(2));
+    bench.turn(0);
+    bench.see("mlx5_1", Seen::Down);
+    assert_eq!((bench.turn(1), bench.turn(30)), (None, None));
+    assert_eq!(bench.turn(31), Some(sample::ids(&[1])));
+    bench.see("mlx5_1", Seen::Up);
+    assert_eq!((bench.turn(40), bench.turn(99)), (None, None));
+    assert_eq!(bench.turn(100), Some(Vec::new()));
+}
+
+#[test]
+fn a_port_does_not_count_where_the_gpu_is_kept() {
+    let mut bench = bench();
+    let mut file = sample::node_file(2);
+    file.resources[0].unhealthy_on_nic_down = false;
+    bench.write(&file);
+    bench.turn(0);
+    bench.see("mlx5_1", Seen::Down);
+    assert_eq!((bench.turn(1), bench.turn(1000)), (None, None));
+}
+
+#[test]
+fn a_config_change_keeps_what_is_known_of_the_links() {
+    let mut bench = bench();
+    bench.write(&sample::node_file(2));
+    bench.turn(0);
+    bench.see("mlx5_1", Seen::Down);
+    bench.turn(1);
+    assert_eq!(bench.turn(31), Some(sample::ids(&[1])));
+    let mut file = sample::node_file(2);
+    file.resources[0].envs.clear();
+    bench.write(&file);
+    assert_eq!(bench.turn(32), Some(sample::ids(&[1])));
+}
+
+#[test]
+fn a_broken_file_changes_nothing_and_a_missing_one_everything() {
+    let mut bench = bench();
+    bench.write(&sample::node_file(2));
+    bench.turn(0);
+    std::fs::write(bench.dir.path().join("node.json"), "{").unwrap();
+    assert_eq!(bench.turn(1), None);
+    std::fs::remove_file(bench.dir.path().join("node.json")).unwrap();
+    assert_eq!(bench.turn(2), Some(sample::ids(&[0, 1])));
+}

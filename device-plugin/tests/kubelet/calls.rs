@@ -1,0 +1,237 @@
+//! Points 16 to 26: what the kubelet asks for pods.
+
+use device_plugin::proto::{
+    AllocateRequest, AllocateResponse, ContainerAllocateRequest,
+    ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
+};
+use tonic::{Code, Status};
+
+use crate::fake::{Api, Kubelet};
+use crate::node::{Node, Plugin};
+use crate::sample::{self, RESOURCE};
+
+struct Bench {
+    node: Node,
+    api: Api,
+    plugin: Plugin,
+    _kubelet: Kubelet,
+}
+
+async fn bench(change: impl FnOnce(&mut topology::node_file::NodeFile)) -> Bench {
+    let mut file = sample::node_file(4);
+    change(&mut file);
+    let node = Node::with(&file);
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let plugin = node.start();
+    kubelet.until_devices(RESOURCE, 4).await;
+    Bench {
+        node,
+        api: kubelet.api(RESOURCE),
+        plugin,
+        _kubelet: kubelet,
+    }
+}
+
+async fn allocate(api: &Api, containers: &[Vec<String>]) -> Result<AllocateResponse, Status> {
+    let container = |ids: &Vec<String>| ContainerAllocateRequest {
+        device_ids: ids.clone(),
+    };
+    let request = AllocateRequest {
+        container_requests: containers.iter().map(container).collect(),
+    };
+    api.clone()
+        .allocate(request)
+        .await
+        .map(tonic::Response::into_inner)
+}
+
+async fn prefer(api: &Api, available: &[usize], must: &[usize], size: i32) -> Vec<String> {
+    let container = ContainerPreferredAllocationRequest {
+        available_device_ids: sample::ids(available),
+        must_include_device_ids: sample::ids(must),
+        allocation_size: size,
+    };
+    let request = PreferredAllocationRequest {
+        container_requests: vec![container],
+    };
+    let answer = api
+        .clone()
+        .get_preferred_allocation(request)
+        .await
+        .unwrap()
+        .into_inner();
+    answer
+        .container_responses
+        .into_iter()
+        .next()
+        .unwrap()
+        .device_ids
+}
+
+#[tokio::test]
+async fn kubelet_16_prefers_linked_pairs_and_keeps_what_must_be_included() {
+    let bench = bench(|_| {}).await;
+    assert_eq!(
+        prefer(&bench.api, &[0, 2, 3], &[], 2).await,
+        sample::ids(&[2, 3])
+    );
+    assert_eq!(
+        prefer(&bench.api, &[0, 1, 2, 3], &[1], 2).await,
+        sample::ids(&[0, 1])
+    );
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_17_answers_an_empty_list_instead_of_an_error() {
+    let bench = bench(|_| {}).await;
+    assert!(prefer(&bench.api, &[0, 1], &[], 5).await.is_empty());
+    assert!(prefer(&bench.api, &[0, 9], &[], 1).await.is_empty());
+    assert!(prefer(&bench.api, &[0, 1], &[3], 1).await.is_empty());
+    assert!(prefer(&bench.api, &[], &[], -7).await.is_empty());
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_20_answers_every_container_in_order() {
+    let bench = bench(|_| {}).await;
+    let containers = [sample::ids(&[3]), sample::ids(&[1, 0])];
+    let answer = allocate(&bench.api, &containers).await.unwrap();
+    let pairs: Vec<bool> = answer
+        .container_responses
+        .iter()
+        .zip(&containers)
+        .map(|(got, asked)| {
+            asked
+                .iter()
+                .all(|id| got.envs["GPURDMA_PAIRS"].contains(id.as_str()))
+        })
+        .collect();
+    assert_eq!(pairs, [true, true]);
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_21_and_25_gives_the_same_answer_to_the_same_devices_again() {
+    let bench = bench(|_| {}).await;
+    let first = allocate(&bench.api, &[sample::ids(&[0, 1])]).await.unwrap();
+    assert_eq!(
+        allocate(&bench.api, &[sample::ids(&[1, 0])]).await.unwrap(),
+        first
+    );
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_22_refuses_by_name_and_reason() {
+    let bench = bench(|file| {
+        file.resources[0].devices[3].admitted = false;
+        file.resources[0].devices[3].reason = "held by nvidia.com/gpu".to_owned();
+    })
+    .await;
+    let cases = [
+        (
+            vec!["GPU-7".to_owned()],
+            "unknown device id `GPU-7`".to_owned(),
+        ),
+        (
+            sample::ids(&[0, 0]),
+            format!("`{}` was asked for twice", sample::id(0)),
+        ),
+        (
+            sample::ids(&[0, 3]),
+            format!(
+                "`{}` is unhealthy: not admitted: held by nvidia.com/gpu",
+                sample::id(3)
+            ),
+        ),
+        (Vec::new(), "no device id was asked for".to_owned()),
+    ];
+    for (ids, text) in cases {
+        let status = allocate(&bench.api, &[ids]).await.unwrap_err();
+        assert!(
+            status.code() == Code::InvalidArgument && status.message().contains(&text),
+            "{status:?}"
+        );
+    }
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_23_gives_shared_nodes_once_and_optional_ones_only_if_present() {
+    let bench = bench(|file| {
+        for name in ["umad0", "umad1"] {
+            file.resources[0].devices[0]
+                .device_nodes
+                .push(sample::node(&format!("/dev/infiniband/{name}")));
+        }
+    })
+    .await;
+    std::fs::write(bench.node.dev("infiniband/umad1"), "").unwrap();
+    let answer = allocate(&bench.api, &[sample::ids(&[0, 1])]).await.unwrap();
+    let paths: Vec<&str> = answer.container_responses[0]
+        .devices
+        .iter()
+        .map(|d| d.host_path.as_str())
+        .collect();
+    let expected =
+        ["rdma_cm", "umad1", "uverbs0", "uverbs1"].map(|name| format!("/dev/infiniband/{name}"));
+    assert_eq!(paths, expected);
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_24_names_cdi_devices_and_sends_no_annotation_for_them() {
+    let bench = bench(|_| {}).await;
+    let answer = allocate(&bench.api, &[sample::ids(&[2])])
+        .await
+        .unwrap()
+        .container_responses
+        .remove(0);
+    let names: Vec<String> = answer.cdi_devices.into_iter().map(|cdi| cdi.name).collect();
+    assert_eq!(
+        names,
+        [
+            "gpurdma.dev/pair=2".to_owned(),
+            format!("nvidia.com/gpu={}", sample::id(2))
+        ]
+    );
+    assert!(answer.annotations.is_empty());
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_26_answers_a_start_check_that_it_did_not_ask_for() {
+    let bench = bench(|_| {}).await;
+    let request = PreStartContainerRequest {
+        device_ids: sample::ids(&[0]),
+    };
+    bench
+        .api
+        .clone()
+        .pre_start_container(request)
+        .await
+        .unwrap();
+    bench.plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_28_answers_many_pods_at_once_while_the_node_file_changes() {
+    let bench = bench(|_| {}).await;
+    let calls = (0..200).map(|n| {
+        let api = bench.api.clone();
+        async move { allocate(&api, &[sample::ids(&[n % 4])]).await }
+    });
+    let answers = futures::future::join_all(calls);
+    let rewrite = async {
+        for generation in 2..20 {
+            let mut file = sample::node_file(4);
+            file.generation = generation;
+            bench.node.write(&file);
+            tokio::task::yield_now().await;
+        }
+    };
+    let (answers, ()) = tokio::join!(answers, rewrite);
+    assert!(answers.iter().all(Result::is_ok));
+    bench.plugin.stop().await;
+}

@@ -1,0 +1,201 @@
+//! Points 9 to 15: what `ListAndWatch` says, and when.
+
+use std::time::Duration;
+
+use device_plugin::proto::{Empty, HEALTHY, UNHEALTHY};
+
+use crate::fake::{Api, Kubelet};
+use crate::node::{Node, Plugin};
+use crate::sample::{self, RESOURCE};
+
+async fn running(file: &topology::node_file::NodeFile) -> (Node, Kubelet, Plugin) {
+    let node = Node::with(file);
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let plugin = node.start();
+    kubelet
+        .until_devices(RESOURCE, file.resources[0].devices.len())
+        .await;
+    (node, kubelet, plugin)
+}
+
+async fn until_health(kubelet: &Kubelet, health: &[&str]) {
+    let same = |k: &Kubelet| k.health(RESOURCE).filter(|seen| seen == health).map(|_| ());
+    kubelet.until(&format!("{health:?}"), same).await;
+}
+
+fn without_patience(count: usize) -> topology::node_file::NodeFile {
+    let mut file = sample::node_file(count);
+    file.resources[0].hold_down_seconds = 0;
+    file.resources[0].stable_up_seconds = 0;
+    file
+}
+
+#[tokio::test]
+async fn kubelet_09_sends_the_first_list_at_once_even_if_it_is_empty() {
+    let (_node, kubelet, plugin) = running(&sample::node_file(0)).await;
+    assert_eq!(kubelet.log().lists.len(), 1);
+    plugin.stop().await;
+}
+
+async fn open(mut api: Api) -> tonic::Streaming<device_plugin::proto::ListAndWatchResponse> {
+    api.list_and_watch(Empty {}).await.unwrap().into_inner()
+}
+
+#[tokio::test]
+async fn kubelet_09_tells_every_stream_that_is_open() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = open(kubelet.api(RESOURCE)).await;
+        assert_eq!(stream.message().await.unwrap().unwrap().devices.len(), 2);
+        streams.push(stream);
+    }
+    drop(streams.remove(1));
+    node.write(&sample::node_file(3));
+    for stream in &mut streams {
+        assert_eq!(stream.message().await.unwrap().unwrap().devices.len(), 3);
+    }
+    kubelet.until_devices(RESOURCE, 3).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_10_marks_unhealthy_what_leaves_the_file_or_is_not_admitted() {
+    let (node, kubelet, plugin) = running(&sample::node_file(3)).await;
+    let mut file = sample::node_file(2);
+    file.resources[0].devices[0].admitted = false;
+    node.write(&file);
+    until_health(&kubelet, &[UNHEALTHY, HEALTHY, UNHEALTHY]).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_10_marks_everything_unhealthy_when_the_file_is_gone_or_of_another_boot() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    std::fs::remove_file(node.node_file()).unwrap();
+    until_health(&kubelet, &[UNHEALTHY; 2]).await;
+    node.write(&sample::node_file(2));
+    until_health(&kubelet, &[HEALTHY; 2]).await;
+    node.boot("another");
+    until_health(&kubelet, &[UNHEALTHY; 2]).await;
+    assert_eq!(
+        kubelet.log().registrations.len(),
+        1,
+        "changes need no registration"
+    );
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_10_keeps_the_last_good_file_when_a_new_one_cannot_be_parsed() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    node.write_text("{ broken");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(kubelet.health(RESOURCE).unwrap(), [HEALTHY; 2]);
+    assert_eq!(kubelet.log().lists.len(), 1);
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_10_drops_a_device_after_the_quiet_time() {
+    let node = Node::with(&sample::node_file(3));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let quiet = Duration::from_millis(300);
+    let plugin = node.start_with(device_plugin::timing::Timing {
+        quiet,
+        ..Node::timing()
+    });
+    kubelet.until_devices(RESOURCE, 3).await;
+    node.write(&sample::node_file(2));
+    until_health(&kubelet, &[HEALTHY, HEALTHY, UNHEALTHY]).await;
+    kubelet.until_devices(RESOURCE, 2).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_11_sends_a_link_that_goes_down_and_comes_back() {
+    let (node, kubelet, plugin) = running(&without_patience(2)).await;
+    node.port(1, "1: DOWN");
+    until_health(&kubelet, &[HEALTHY, UNHEALTHY]).await;
+    node.port(1, "4: ACTIVE");
+    until_health(&kubelet, &[HEALTHY; 2]).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_11_takes_a_port_that_cannot_be_read_for_no_fault() {
+    let (node, kubelet, plugin) = running(&without_patience(2)).await;
+    node.port(1, "nonsense");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(kubelet.log().lists.len(), 1);
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_12_sends_nothing_when_nothing_changed_and_the_list_again_to_a_new_stream() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    let mut newer = sample::node_file(2);
+    newer.generation = 2;
+    node.write(&newer);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(kubelet.log().lists.len(), 1);
+    let again = open(kubelet.api(RESOURCE))
+        .await
+        .message()
+        .await
+        .unwrap()
+        .unwrap()
+        .devices;
+    assert_eq!(Some(again), kubelet.devices(RESOURCE));
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_13_does_not_take_a_file_whose_list_a_kubelet_would_refuse() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    let mut file = sample::node_file(1);
+    let mut replica = file.resources[0].devices.remove(0);
+    replica.links.clear();
+    let named = |n: usize| topology::node_file::NodeDevice {
+        id: format!("{}-{n}", "x".repeat(4000)),
+        ..replica.clone()
+    };
+    file.resources[0].devices = (0..1100).map(named).collect();
+    node.write(&file);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(kubelet.health(RESOURCE).unwrap(), [HEALTHY; 2]);
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_14_gives_only_known_numa_nodes() {
+    let mut file = sample::node_file(3);
+    file.resources[0].devices[0].numa_nodes = vec![0, 1];
+    file.resources[0].devices[1].numa_nodes.clear();
+    let (_node, kubelet, plugin) = running(&file).await;
+    let devices = kubelet.devices(RESOURCE).unwrap();
+    let nodes = |n: usize| {
+        devices[n]
+            .topology
+            .clone()
+            .map(|t| t.nodes.iter().map(|node| node.id).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        (nodes(0), nodes(1), nodes(2)),
+        (Some(vec![0, 1]), None, Some(vec![1]))
+    );
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_15_lists_in_the_order_of_the_ids() {
+    let (_node, kubelet, plugin) = running(&sample::node_file(12)).await;
+    let ids: Vec<String> = kubelet
+        .devices(RESOURCE)
+        .unwrap()
+        .into_iter()
+        .map(|device| device.id)
+        .collect();
+    assert_eq!(ids, (0..12).map(sample::id).collect::<Vec<_>>());
+    plugin.stop().await;
+}

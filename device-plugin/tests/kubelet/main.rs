@@ -1,0 +1,18 @@
+//! The plugin against a kubelet over real Unix sockets. The numbers in the tests' names are the points of the kubelet's
+//! device plugin protocol that they hold.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub
+)]
+
+mod calls;
+mod fake;
+mod listing;
+mod node;
+mod process;
+mod registration;
+mod restart;
+#[path = "../support/sample.rs"]
+mod sample;

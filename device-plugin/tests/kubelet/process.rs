@@ -1,0 +1,83 @@
+//! Point 27 and the plugin's life as a process.
+
+use std::time::Duration;
+
+use crate::fake::Kubelet;
+use crate::node::{Node, sockets};
+use crate::sample::{self, RESOURCE};
+
+#[tokio::test]
+async fn kubelet_27_stops_without_an_empty_list_and_takes_its_sockets_away() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let plugin = node.start();
+    kubelet.until_devices(RESOURCE, 2).await;
+    plugin.stop().await;
+    assert!(node.sockets().is_empty());
+    let log = kubelet.log();
+    assert!(
+        log.lists.iter().all(|(_, devices)| devices.len() == 2),
+        "{:?}",
+        log.lists
+    );
+}
+
+#[tokio::test]
+async fn kubelet_27_stops_while_there_is_no_kubelet() {
+    let node = Node::with(&sample::node_file(2));
+    let plugin = node.start();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn sockets_of_a_killed_run_are_removed_at_the_start() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    drop(
+        std::os::unix::net::UnixListener::bind(node.kubelet_dir().join("gpurdma-old.sock"))
+            .unwrap(),
+    );
+    let plugin = node.start();
+    kubelet.until_devices(RESOURCE, 2).await;
+    assert!(!sockets(&node.kubelet_dir()).contains(&"gpurdma-old.sock".to_owned()));
+    plugin.stop().await;
+}
+
+/// Two plugins that registered the same resource would take it from each other without end.
+#[tokio::test]
+async fn a_second_plugin_waits_until_the_first_is_gone() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let first = node.start();
+    kubelet.until_devices(RESOURCE, 2).await;
+    let second = node.start();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(kubelet.log().registrations.len(), 1);
+    first.stop().await;
+    kubelet.until_registrations(2).await;
+    kubelet.until_devices(RESOURCE, 2).await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_resource_that_comes_into_the_file_is_registered_and_one_that_leaves_is_closed() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let quiet = Duration::from_millis(200);
+    let plugin = node.start_with(device_plugin::timing::Timing {
+        quiet,
+        ..Node::timing()
+    });
+    kubelet.until_devices(RESOURCE, 2).await;
+    let mut file = sample::node_file(2);
+    file.resources.push(sample::resource("rdma/gpu", 1));
+    node.write(&file);
+    kubelet.until_devices("rdma/gpu", 1).await;
+    node.write(&sample::node_file(2));
+    kubelet
+        .until("one socket", |_| (node.sockets().len() == 1).then_some(()))
+        .await;
+    kubelet.until_devices(RESOURCE, 2).await;
+    plugin.stop().await;
+}
