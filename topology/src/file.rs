@@ -96,7 +96,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    fn value(field: impl Into<String>, value: impl ToString, remedy: &str) -> Self {
+    fn value(field: impl Into<String>, value: impl std::fmt::Display, remedy: &str) -> Self {
         Self::Value {
             field: field.into(),
             value: value.to_string(),

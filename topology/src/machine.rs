@@ -44,7 +44,7 @@ pub struct Gpu {
     pub product: Fact<String>,
     /// Size of BAR1 in bytes: what can be registered for RDMA at once.
     pub bar1_bytes: Fact<u64>,
-    /// Number of NVLinks to other GPUs, by their index.
+    /// How many NVLink connections lead to other GPUs, by their index.
     pub nvlinks: BTreeMap<usize, u32>,
 }
 

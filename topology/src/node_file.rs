@@ -143,7 +143,7 @@ pub struct DeviceNode {
 pub struct DeviceLink {
     /// The other device's id.
     pub to: String,
-    /// Number of NVLinks.
+    /// Number of NVLink connections.
     pub nvlinks: u32,
     /// PCIe distance of the two GPUs.
     pub distance: Distance,

@@ -116,7 +116,7 @@ fn within(places: &Places, stated: Stated<'_>) -> BTreeMap<(usize, usize), Path>
     paths
 }
 
-fn cell<'a>(stated: Stated<'a>, i: usize, j: usize) -> Option<(Distance, &'a DistanceSource)> {
+fn cell(stated: Stated<'_>, i: usize, j: usize) -> Option<(Distance, &DistanceSource)> {
     let (cells, source) = stated?;
     Some((*cells.get(&i)?.get(&j)?, source))
 }

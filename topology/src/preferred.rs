@@ -1,8 +1,8 @@
 //! Which devices to prefer for a request of N: the best connected set that harms later requests least.
 //!
 //! Pure; the device plugin calls it from `GetPreferredAllocation`. A set is better if it has, in this order: most
-//! NVLinks inside, the least bad PCIe distances (fewest SYS, then fewest NODE, …), fewest pairs across NUMA nodes; then,
-//! if what remains is better connected (most NVLinks, most PIX pairs, most PXB, …). So a request for one takes from a
+//! NVLink connections inside, the least bad PCIe distances (fewest SYS, then fewest NODE, …), fewest pairs across NUMA nodes; then,
+//! if what remains is better connected (most NVLink connections, most PIX pairs, most PXB, …). So a request for one takes from a
 //! group that is already broken. Up to 16 available devices the answer is exact; above, a greedy search finds a good
 //! one. Shared NICs have no links: they are spread over the NICs evenly.
 

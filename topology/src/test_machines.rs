@@ -98,14 +98,14 @@ fn build(gpus: &[Spot], nics: &[(Spot, (LinkLayer, u64), bool)]) -> Machine {
     }
     let mut last = None;
     for (index, (spot, (layer, rate), second_port)) in nics.iter().enumerate() {
-        let (spot, slot, function) = match last.filter(|_| *second_port) {
-            Some((spot, slot)) => (spot, slot, 1),
+        let (place, slot, function) = match last.filter(|_| *second_port) {
+            Some((card, bus)) => (card, bus, 1),
             None => (*spot, 100 + u8::try_from(index).unwrap(), 0),
         };
-        last = (function == 0).then_some((spot, slot));
-        let pci = attach(&mut machine, spot, slot, function, PciKind::Nic);
+        last = (function == 0).then_some((place, slot));
+        let pci = attach(&mut machine, place, slot, function, PciKind::Nic);
         let mut nic = nic(index, Some(pci));
-        nic.numa = Fact::Known(u32::from(spot.0));
+        nic.numa = Fact::Known(u32::from(place.0));
         (nic.ports[0].link_layer, nic.ports[0].rate_mbps) =
             (Fact::Known(*layer), Fact::Known(*rate));
         machine.nics.push(nic);

@@ -67,7 +67,7 @@ fn computed(machine: &Machine, gpu: usize) -> (Option<Distance>, BTreeSet<String
         .nics
         .iter()
         .filter(|nic| Some(paths.distance(gpu, nic.index)) == best);
-    (best, at_best.map(|nic| nic.name()).collect())
+    (best, at_best.map(topology::machine::Nic::name).collect())
 }
 
 fn agrees(stated: Option<Distance>, ours: Option<Distance>, allowed: &[Difference]) -> bool {

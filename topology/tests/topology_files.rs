@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use topology::distance::{Distance, StatedDistances};
+use topology::distance::Distance;
 use topology::file::MachineFile;
 use topology::nccl_xml::{read, write};
 use topology::pairing::pair;
@@ -56,7 +56,7 @@ fn published_files_read_as_the_machine_files_state() {
                 .nics
                 .iter()
                 .filter(|nic| stated.cells[&gpu].get(&nic.index) == best)
-                .map(|nic| nic.name())
+                .map(topology::machine::Nic::name)
                 .collect();
             assert_eq!(nics, closest.nics, "{name}: GPU{gpu}");
         }
@@ -72,10 +72,6 @@ fn through_nccl(distance: Distance) -> Distance {
     }
 }
 
-fn stated(file: &MachineFile) -> StatedDistances {
-    read(&write(&file.machine), "host.xml", &file.machine).unwrap()
-}
-
 #[test]
 fn what_is_written_reads_back_with_the_same_distances() {
     let mut compared = 0;
@@ -84,7 +80,10 @@ fn what_is_written_reads_back_with_the_same_distances() {
         .filter(|file| !file.machine.functions.is_empty())
     {
         let paths = file.machine.paths();
-        for (gpu, row) in stated(file).cells {
+        for (gpu, row) in read(&write(&file.machine), "host.xml", &file.machine)
+            .unwrap()
+            .cells
+        {
             for (nic, read) in row {
                 let computed = paths.gpu_nic(gpu, nic).unwrap();
                 if computed.source == topology::distance::DistanceSource::Sysfs {

@@ -17,7 +17,7 @@ enum Cell {
     Distance(Distance),
 }
 
-/// Adds the matrix's distances and NVLinks to the machine.
+/// Adds the matrix's distances and `NVLink` counts to the machine.
 pub(super) fn apply(matrix: &raw::Matrix, machine: &mut Machine) -> Result<(), FileError> {
     let columns: Vec<Device> = matrix
         .order
@@ -130,14 +130,14 @@ fn enter(
             }
         }
         (Device::Gpu(a), Device::Gpu(b), Cell::Distance(distance)) => {
-            insert(&mut stated.gpu_cells, a, b, *distance)
+            insert(&mut stated.gpu_cells, a, b, *distance);
         }
         (Device::Nic(a), Device::Nic(b), Cell::Distance(distance)) => {
-            insert(&mut stated.nic_cells, a, b, *distance)
+            insert(&mut stated.nic_cells, a, b, *distance);
         }
         (Device::Gpu(gpu), Device::Nic(nic), Cell::Distance(distance))
         | (Device::Nic(nic), Device::Gpu(gpu), Cell::Distance(distance)) => {
-            insert(&mut stated.cells, gpu, nic, *distance)
+            insert(&mut stated.cells, gpu, nic, *distance);
         }
         (_, _, Cell::NotShown | Cell::Itself | Cell::NvLinks(_)) => {}
     }

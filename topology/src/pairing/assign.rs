@@ -71,7 +71,7 @@ fn solve(candidates: &Candidates, sharing: Sharing, limit: i64, detail: Detail) 
     let plan = Plan::new(candidates, sharing, detail);
     let mut network = Network::with_nodes(plan.sink + 1);
     for at in 0..plan.gpus.len() {
-        network.connect(0, plan.gpu_node(at), Cost::default());
+        network.connect(0, Plan::gpu_node(at), Cost::default());
     }
     let chosen = plan.connect_candidates(&mut network, candidates, limit);
     plan.connect_nics(&mut network);
@@ -121,7 +121,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn gpu_node(&self, at: usize) -> usize {
+    fn gpu_node(at: usize) -> usize {
         1 + at
     }
 
@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
                     .filter(|cost| cost.distance <= limit)
                 {
                     let edge = network.connect(
-                        self.gpu_node(g),
+                        Self::gpu_node(g),
                         self.nic_node(n),
                         self.choice(cost, g, n),
                     );

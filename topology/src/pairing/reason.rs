@@ -1,5 +1,7 @@
 //! Why a GPU has its NICs, or none, in words for the user.
 
+use std::cmp::Ordering;
+
 use crate::distance::{Distance, DistanceSource};
 use crate::machine::{Machine, NicRole};
 use crate::pairing::Chosen;
@@ -102,47 +104,58 @@ fn choice(context: &Context<'_>, gpu: usize, nic: usize) -> String {
             "{name} by index order: no distance is known, and unknownDistance is ByOrder"
         );
     }
-    let others: Vec<usize> = context
-        .candidates
-        .nics_of(gpu)
-        .filter(|other| *other != nic)
-        .collect();
-    let rank = |other: &usize| {
-        context
-            .candidates
-            .cost(gpu, *other)
-            .map(|cost| (cost.distance, cost.hops))
+    // NICs that the pair has too are named as its further ones.
+    let own_nics = context.chosen.get(&gpu).map_or(&[][..], Vec::as_slice);
+    let not_own = |other: &usize| !own_nics.contains(other);
+    let others: Vec<usize> = context.candidates.nics_of(gpu).filter(not_own).collect();
+    let here = (own.distance, own.hops);
+    let ranked = |wanted: Ordering| -> Vec<usize> {
+        let rank = |other: &usize| {
+            context
+                .candidates
+                .cost(gpu, *other)
+                .map(|cost| (cost.distance, cost.hops))
+        };
+        let fits = |other: &&usize| rank(other).is_some_and(|rank| rank.cmp(&here) == wanted);
+        others.iter().filter(fits).copied().collect()
     };
-    let here = Some((own.distance, own.hops));
-    let closer: Vec<usize> = others
-        .iter()
-        .filter(|other| rank(other) < here)
-        .copied()
-        .collect();
-    if let Some((&closest, _)) = closer.split_first() {
-        return farther(context, gpu, nic, closest);
+    if let Some(&closer) = ranked(Ordering::Less).first() {
+        return farther(context, gpu, nic, closer);
     }
-    let ties: Vec<usize> = others
-        .iter()
-        .filter(|other| rank(other) == here)
-        .copied()
-        .collect();
+    let ties = ranked(Ordering::Equal);
     if !ties.is_empty() {
         return tied(context, gpu, nic, &ties);
     }
-    let same_class = others
-        .iter()
-        .find(|other| rank(other) > here && rank(other).is_some_and(|key| key.0 == own.distance));
-    match same_class.and_then(|other| Some((other, context.paths.gpu_nic(gpu, *other)?.hops?))) {
+    let closest = format!("{name} is the closest: {place}");
+    match same_class(context, gpu, own, &ranked(Ordering::Greater)) {
         Some((other, hops)) => {
             format!(
-                "{name} is the closest: {place}; {} ties by class but is {} away",
-                context.nic(*other),
+                "{closest}; {} ties by class but is {} away",
+                context.nic(other),
                 hops_text(hops)
             )
         }
-        None => format!("{name} is the closest: {place}"),
+        None => closest,
     }
+}
+
+/// A NIC of the same class behind more hops.
+fn same_class(
+    context: &Context<'_>,
+    gpu: usize,
+    own: &EdgeCost,
+    others: &[usize],
+) -> Option<(usize, u32)> {
+    let class = |other: &usize| {
+        context
+            .candidates
+            .cost(gpu, *other)
+            .map(|cost| cost.distance)
+    };
+    let other = others
+        .iter()
+        .find(|other| class(other) == Some(own.distance))?;
+    Some((*other, context.paths.gpu_nic(gpu, *other)?.hops?))
 }
 
 fn farther(context: &Context<'_>, gpu: usize, nic: usize, closest: usize) -> String {

@@ -71,6 +71,10 @@ impl Entry<'_> {
 
 /// Merges the partition that is wanted into the previous one. `busy` are the ids of devices that a container holds.
 #[must_use]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is used up: only the result holds"
+)]
 pub fn merge(previous: &Partition, wanted: Partition, busy: &BTreeSet<String>) -> Merged {
     let (old, new) = (entries(previous, &wanted), entries(&wanted, previous));
     let changed_old = unmatched(&old, &new);
@@ -126,9 +130,9 @@ fn entries<'a>(partition: &'a Partition, other: &Partition) -> Vec<Entry<'a>> {
     partition.resources.iter().flat_map(of).collect()
 }
 
-/// The entries of `these` that `those` do not have just so.
-fn unmatched<'a>(these: &[Entry<'a>], those: &[Entry<'_>]) -> Vec<Entry<'a>> {
-    let by_id: BTreeMap<(&str, &str), &Entry<'_>> = those
+/// The entries of `these` that `others` do not have just so.
+fn unmatched<'a>(these: &[Entry<'a>], others: &[Entry<'_>]) -> Vec<Entry<'a>> {
+    let by_id: BTreeMap<(&str, &str), &Entry<'_>> = others
         .iter()
         .map(|entry| {
             (

@@ -242,30 +242,30 @@ fn a_superchip_reaches_its_own_cpus_nics_over_c2c() {
     );
 }
 
-fn stated(source: DistanceSource, distance: Distance) -> Option<StatedDistances> {
+fn stated(source: DistanceSource, distance: Distance) -> StatedDistances {
     let cells = Cells::from([(0, BTreeMap::from([(0, distance)]))]);
-    Some(StatedDistances {
+    StatedDistances {
         source,
         cells,
         gpu_cells: Cells::new(),
         nic_cells: Cells::new(),
-    })
+    }
 }
 
 #[test]
 fn what_sys_shows_counts_before_what_somebody_states() {
     let mut machine = one_switch();
-    machine.stated = stated(
+    machine.stated = Some(stated(
         DistanceSource::TopologyFile("/etc/topo.xml".to_owned()),
         Distance::Sys,
-    );
+    ));
     assert_eq!(distance(&machine).0, Distance::Pix);
     let mut machine = two_roots("pci0000:00", "pci0000:80");
     (machine.gpus[0].numa, machine.nics[0].numa) = (Fact::Known(0), Fact::Known(0));
-    machine.stated = stated(
+    machine.stated = Some(stated(
         DistanceSource::TopologyFile("/etc/topo.xml".to_owned()),
         Distance::Pix,
-    );
+    ));
     assert_eq!(distance(&machine).0, Distance::Node);
 }
 
@@ -273,7 +273,7 @@ fn what_sys_shows_counts_before_what_somebody_states() {
 fn what_sys_leaves_unknown_is_filled_and_keeps_its_source() {
     let mut machine = two_roots("pci0000:00", "pci0000:80");
     let source = DistanceSource::TopologyFile("/etc/topo.xml".to_owned());
-    machine.stated = stated(source.clone(), Distance::Pix);
+    machine.stated = Some(stated(source.clone(), Distance::Pix));
     let paths = machine.paths();
     let path = paths.gpu_nic(0, 0).unwrap();
     assert_eq!((path.distance, &path.source), (Distance::Pix, &source));
@@ -288,11 +288,11 @@ fn a_device_without_a_bridge_hides_its_ancestry_and_a_topology_file_may_tell() {
     let mut machine = machine("0001:00:00.0", "0101:00:00.0", tree);
     (machine.gpus[0].numa, machine.nics[0].numa) = (Fact::Known(0), Fact::Known(0));
     assert_eq!(distance(&machine).0, Distance::Node);
-    machine.stated = stated(DistanceSource::Matrix, Distance::Pix);
+    machine.stated = Some(stated(DistanceSource::Matrix, Distance::Pix));
     assert_eq!(distance(&machine).0, Distance::Node);
-    machine.stated = stated(
+    machine.stated = Some(stated(
         DistanceSource::TopologyFile("/etc/topo.xml".to_owned()),
         Distance::Pix,
-    );
+    ));
     assert_eq!(distance(&machine).0, Distance::Pix);
 }

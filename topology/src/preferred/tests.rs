@@ -62,7 +62,7 @@ fn linked(count: usize, link: impl Fn(usize, usize) -> (u32, Distance, bool)) ->
     )
 }
 
-/// A DGX A100's shape: all NVLinks alike, two GPUs on each switch, two switches on each socket half.
+/// A DGX A100's shape: every NVLink alike, two GPUs on each switch, two switches on each socket half.
 fn dgx(count: usize) -> NodeResource {
     linked(count, |a, b| {
         let distance = if a / 2 == b / 2 {

@@ -4,6 +4,11 @@
     clippy::disallowed_methods,
     reason = "tests read their data; the crate itself reads nothing"
 )]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
