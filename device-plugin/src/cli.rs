@@ -9,6 +9,7 @@ use topology::distance::Distance;
 use topology::policy::{NicSharing, ResourcePolicy, UnknownDistance};
 
 use crate::accept::Source;
+use crate::capture;
 use crate::discover::{self, Format, Origin};
 use crate::doctor::{self, Where};
 use crate::serve;
@@ -35,6 +36,9 @@ pub enum Command {
     /// Check what stands between this node and its pairs, and what to do about it
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Copy what `discover` reads of this machine into a directory, to look at it elsewhere
+    #[command(after_help = CAPTURE_EXAMPLES)]
+    Capture(CaptureArgs),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -58,6 +62,11 @@ Examples:
   kubectl exec -n gpu-rdma-operator ds/gpurdma-device-plugin -- device-plugin doctor -o json
 
 Exit code: 0 nothing is wrong, 1 something failed, 3 something could not be found out.";
+
+const CAPTURE_EXAMPLES: &str = "\
+Examples:
+  device-plugin capture --out /tmp/captured
+  device-plugin discover --root /tmp/captured";
 
 /// Where the node's files are.
 #[derive(Clone, Debug, Args)]
@@ -273,6 +282,30 @@ impl DoctorArgs {
             }
         };
         Ok((text, doctor::exit_code(&checks)))
+    }
+}
+
+/// `capture`.
+#[derive(Debug, Args)]
+pub struct CaptureArgs {
+    /// Directory that holds the machine's sys and proc
+    #[arg(long, default_value = "/")]
+    root: PathBuf,
+    /// Directory to make; it must be new or empty
+    #[arg(long)]
+    out: PathBuf,
+}
+
+impl CaptureArgs {
+    /// Copies, and says what could not be read.
+    pub fn run(&self) -> anyhow::Result<String> {
+        let left_out = capture::capture(&self.root, &self.out)?;
+        let missing = left_out.iter().map(|line| format!("  left out: {line}\n"));
+        let first = format!(
+            "captured into {}; addresses and serial numbers are masked\n",
+            self.out.display()
+        );
+        Ok(std::iter::once(first).chain(missing).collect())
     }
 }
 

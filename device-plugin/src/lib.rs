@@ -8,6 +8,7 @@
 
 pub mod accept;
 pub mod allocate;
+pub mod capture;
 pub mod cli;
 pub mod discover;
 pub mod doctor;

@@ -40,6 +40,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             print!("{text}");
             code = verdict;
         }
+        Command::Capture(args) => print!("{}", args.run()?),
     }
     Ok(ExitCode::from(code))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use device_plugin::accept::Source;
+use device_plugin::doctor::Where;
 use device_plugin::serve::{Options, serve};
 use device_plugin::timing::Timing;
 use host::root::Root;
@@ -85,6 +86,19 @@ impl Node {
 
     pub fn dev(&self, below: &str) -> PathBuf {
         self.base.path().join("dev").join(below)
+    }
+
+    /// Where `doctor` looks.
+    pub fn places(&self) -> Where {
+        let base = self.base.path();
+        Where {
+            source: Source {
+                node_file: self.node_file(),
+                boot_id_file: base.join("boot_id"),
+            },
+            kubelet_dir: self.kubelet_dir(),
+            root: Root::new(base.join("root")),
+        }
     }
 
     pub fn timing() -> Timing {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use device_plugin::doctor;
+
 use crate::fake::Kubelet;
 use crate::node::{Node, sockets};
 use crate::sample::{self, RESOURCE};
@@ -80,4 +82,19 @@ async fn a_resource_that_comes_into_the_file_is_registered_and_one_that_leaves_i
         .await;
     kubelet.until_devices(RESOURCE, 2).await;
     plugin.stop().await;
+}
+
+#[tokio::test]
+async fn doctor_asks_the_plugin_that_runs_without_disturbing_it() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let plugin = node.start();
+    kubelet.until_devices(RESOURCE, 2).await;
+    let checks = doctor::checks(&doctor::gather(&node.places()).await);
+    assert_eq!(doctor::exit_code(&checks), 0, "{}", doctor::render(&checks));
+    assert!(doctor::render(&checks).contains("serves 2 devices, 2 of them Healthy"));
+    assert_eq!(kubelet.log().registrations.len(), 1);
+    plugin.stop().await;
+    let checks = doctor::checks(&doctor::gather(&node.places()).await);
+    assert_eq!(doctor::exit_code(&checks), 1, "{}", doctor::render(&checks));
 }
