@@ -61,7 +61,7 @@ Examples:
   device-plugin doctor
   kubectl exec -n gpu-rdma-operator ds/gpurdma-device-plugin -- device-plugin doctor -o json
 
-Exit code: 0 nothing is wrong, 1 something failed, 3 something could not be found out.";
+Exit code: 0 nothing is wrong, 1 a check failed, 2 doctor itself failed, 3 something could not be found out.";
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:

@@ -41,9 +41,9 @@ impl Knowledge {
     pub fn learn(mut self, reading: Reading, now: Duration, quiet: Duration) -> Self {
         match reading {
             Reading::Good(file) => return self.replace(*file, now).forget(now, quiet),
-            Reading::Gone => self.withdraw(
-                "the node file is gone: the agent does not vouch for any device".to_owned(),
-            ),
+            Reading::Gone => {
+                self.withdraw("there is no node file: the agent vouches for no device".to_owned())
+            }
             Reading::OtherBoot { file, host } => {
                 self.withdraw(format!(
                     "the node file is of boot {file}, the host is at boot {host}"

@@ -1,5 +1,6 @@
 //! `device-plugin`: see `device-plugin --help`.
 
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,38 +11,35 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let result = runtime.block_on(run(Cli::parse().command));
+    let command = Cli::parse().command;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_all().build()?;
+    let result = runtime.block_on(run(command));
     // A read that hangs in a NIC's firmware must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    result
+    Ok(result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    }))
 }
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let mut code = 0;
-    match command {
+    let (text, code) = match command {
         Command::Serve(args) => {
             log(args.log_json());
-            let (mut term, mut int) = (
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::interrupt())?,
-            );
+            let mut term = signal(SignalKind::terminate())?;
+            let mut int = signal(SignalKind::interrupt())?;
             let shutdown = async move {
                 tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
             };
             serve(args.options(), shutdown).await;
+            (String::new(), 0)
         }
-        Command::Discover(args) => print!("{}", args.run()?),
-        Command::Doctor(args) => {
-            let (text, verdict) = args.run().await?;
-            print!("{text}");
-            code = verdict;
-        }
-        Command::Capture(args) => print!("{}", args.run()?),
-    }
+        Command::Discover(args) => (args.run()?, 0),
+        Command::Doctor(args) => args.run().await?,
+        Command::Capture(args) => (args.run()?, 0),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::from(code))
 }
 
@@ -53,6 +51,6 @@ fn log(json: bool) {
     if json {
         builder.json().init();
     } else {
-        builder.init();
+        builder.with_ansi(std::io::stderr().is_terminal()).init();
     }
 }
