@@ -1,0 +1,200 @@
+//! What the operator needs to know of nodes and pods, and nothing more. Pure. [`crate::stores`] strips objects before
+//! they are cached, so that five thousand nodes stay small; [`crate::gather`] makes facts of what is cached.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::names::MAINTENANCE_TAINT;
+use k8s_openapi::api::core::v1::{
+    Container, Node, NodeSpec, Pod, PodCondition, PodSpec, PodStatus,
+};
+use kube::ResourceExt;
+
+use crate::components::{COMPONENT_LABEL, TEMPLATE_HASH};
+
+/// A node, as far as assignment and maintenance need it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NodeFacts {
+    /// `metadata.uid`.
+    pub uid: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it has our maintenance taint.
+    pub tainted: bool,
+}
+
+impl NodeFacts {
+    /// The facts of a node.
+    #[must_use]
+    pub fn of(node: &Node) -> Self {
+        let taints = node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.taints.as_deref())
+            .unwrap_or_default();
+        Self {
+            uid: node.uid().unwrap_or_default(),
+            labels: node.labels().clone(),
+            tainted: taints.iter().any(|taint| taint.key == MAINTENANCE_TAINT),
+        }
+    }
+}
+
+/// A pod that is on a node and has not ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PodFacts {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// The node it is on.
+    pub node: String,
+    /// Extended resources that its containers ask for.
+    pub resources: BTreeSet<String>,
+    /// What it is to a driver DaemonSet, where it is a driver pod of ours.
+    pub driver: Option<DriverPod>,
+}
+
+/// A pod of a driver DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DriverPod {
+    /// Hash of the template that it was made from.
+    pub template_hash: String,
+    /// Whether its driver is loaded.
+    pub ready: bool,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+}
+
+impl PodFacts {
+    /// The facts of a pod; none while it has no node, and none once it has ended.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Option<Self> {
+        let node = pod.spec.as_ref()?.node_name.clone()?;
+        if matches!(phase(pod), Some("Succeeded" | "Failed")) {
+            return None;
+        }
+        Some(Self {
+            namespace: pod.namespace().unwrap_or_default(),
+            name: pod.name_any(),
+            node,
+            resources: extended_resources(pod),
+            driver: driver_pod(pod),
+        })
+    }
+
+    /// `namespace/name`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
+}
+
+/// Resource names with a domain: what device plugins advertise.
+fn extended_resources(pod: &Pod) -> BTreeSet<String> {
+    containers(pod)
+        .filter_map(|container| container.resources.as_ref())
+        .flat_map(|resources| [resources.requests.as_ref(), resources.limits.as_ref()])
+        .flatten()
+        .flat_map(BTreeMap::keys)
+        .filter(|name| name.contains('/'))
+        .cloned()
+        .collect()
+}
+
+fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
+    let spec = pod.spec.as_ref();
+    let init = spec
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    spec.map(|spec| spec.containers.as_slice())
+        .unwrap_or_default()
+        .iter()
+        .chain(init)
+}
+
+fn driver_pod(pod: &Pod) -> Option<DriverPod> {
+    if pod.labels().get(COMPONENT_LABEL).map(String::as_str) != Some("driver") {
+        return None;
+    }
+    Some(DriverPod {
+        template_hash: pod
+            .annotations()
+            .get(TEMPLATE_HASH)
+            .cloned()
+            .unwrap_or_default(),
+        ready: is_ready(pod),
+        deleting: pod.metadata.deletion_timestamp.is_some(),
+    })
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Drops from a node what nobody here reads.
+pub fn strip_node(node: &mut Node) {
+    node.metadata.managed_fields = None;
+    node.metadata.annotations = None;
+    node.status = None;
+    let taints = node.spec.take().and_then(|spec| spec.taints);
+    node.spec = Some(NodeSpec {
+        taints,
+        ..NodeSpec::default()
+    });
+}
+
+/// Drops from a pod what nobody here reads.
+pub fn strip_pod(pod: &mut Pod) {
+    let ready = is_ready(pod);
+    let phase = pod.status.take().and_then(|status| status.phase);
+    let hash = pod.annotations_mut().remove(TEMPLATE_HASH);
+    let component = pod.labels_mut().remove(COMPONENT_LABEL);
+    pod.metadata.managed_fields = None;
+    pod.metadata.owner_references = None;
+    pod.metadata.annotations = hash.map(|hash| BTreeMap::from([(TEMPLATE_HASH.to_owned(), hash)]));
+    pod.metadata.labels =
+        component.map(|name| BTreeMap::from([(COMPONENT_LABEL.to_owned(), name)]));
+    pod.spec = pod.spec.take().map(stripped_spec);
+    let condition = PodCondition {
+        type_: "Ready".into(),
+        status: "True".into(),
+        ..PodCondition::default()
+    };
+    pod.status = Some(PodStatus {
+        phase,
+        conditions: ready.then(|| vec![condition]),
+        ..PodStatus::default()
+    });
+}
+
+fn stripped_spec(spec: PodSpec) -> PodSpec {
+    let strip = |containers: Vec<Container>| {
+        containers
+            .into_iter()
+            .map(|container| Container {
+                resources: container.resources,
+                ..Container::default()
+            })
+            .collect::<Vec<_>>()
+    };
+    PodSpec {
+        node_name: spec.node_name,
+        containers: strip(spec.containers),
+        init_containers: spec.init_containers.map(strip),
+        ..PodSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

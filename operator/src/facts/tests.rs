@@ -1,0 +1,107 @@
+use super::*;
+
+fn pod(extra: &serde_json::Value) -> Pod {
+    let mut value = serde_json::json!({
+        "metadata": {
+            "name": "train-0", "namespace": "ml",
+            "labels": {"app": "train"}, "annotations": {"huge": "x"},
+        },
+        "spec": {
+            "nodeName": "n1",
+            "containers": [{"name": "a", "image": "i", "resources": {"limits": {"rdma/gpudirect": "2", "cpu": "4"}}}],
+            "initContainers": [{"name": "b", "resources": {"requests": {"nvidia.com/gpu": "1"}}}],
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    merge(&mut value, extra);
+    serde_json::from_value(value).unwrap()
+}
+
+fn merge(base: &mut serde_json::Value, extra: &serde_json::Value) {
+    match (base, extra) {
+        (serde_json::Value::Object(base), serde_json::Value::Object(extra)) => {
+            for (key, value) in extra {
+                merge(
+                    base.entry(key.clone()).or_insert(serde_json::Value::Null),
+                    value,
+                );
+            }
+        }
+        (base, extra) => *base = extra.clone(),
+    }
+}
+
+#[test]
+fn extended_resources_come_from_all_containers() {
+    let facts = PodFacts::of(&pod(&serde_json::json!({}))).unwrap();
+    assert_eq!(facts.id(), "ml/train-0");
+    assert_eq!(
+        facts.resources,
+        BTreeSet::from(["nvidia.com/gpu".to_owned(), "rdma/gpudirect".to_owned()])
+    );
+    assert_eq!(facts.driver, None);
+}
+
+#[test]
+fn a_pod_that_ended_or_has_no_node_is_no_fact() {
+    for extra in [
+        serde_json::json!({"status": {"phase": "Succeeded"}}),
+        serde_json::json!({"status": {"phase": "Failed"}}),
+        serde_json::json!({"spec": {"nodeName": null}}),
+    ] {
+        assert_eq!(PodFacts::of(&pod(&extra)), None, "{extra}");
+    }
+}
+
+#[test]
+fn stripping_changes_no_fact() {
+    let driver = serde_json::json!({"metadata": {
+        "labels": {COMPONENT_LABEL: "driver"}, "annotations": {TEMPLATE_HASH: "h1"},
+    }});
+    for extra in [serde_json::json!({}), driver] {
+        let mut stripped = pod(&extra);
+        strip_pod(&mut stripped);
+        assert_eq!(PodFacts::of(&stripped), PodFacts::of(&pod(&extra)));
+        assert!(!stripped.annotations().contains_key("huge"));
+        assert!(
+            stripped
+                .spec
+                .unwrap()
+                .containers
+                .iter()
+                .all(|container| container.image.is_none())
+        );
+    }
+}
+
+#[test]
+fn a_driver_pod_shows_its_template_and_readiness() {
+    let extra = serde_json::json!({
+        "metadata": {"labels": {COMPONENT_LABEL: "driver"}, "annotations": {TEMPLATE_HASH: "h1"}},
+        "status": {"conditions": []},
+    });
+    let driver = PodFacts::of(&pod(&extra)).unwrap().driver.unwrap();
+    assert_eq!(
+        driver,
+        DriverPod {
+            template_hash: "h1".into(),
+            ready: false,
+            deleting: false
+        }
+    );
+}
+
+#[test]
+fn a_stripped_node_keeps_labels_and_taints() {
+    let mut node: Node = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "n1", "uid": "u1", "labels": {"a": "b"}, "annotations": {"c": "d"}},
+        "spec": {"podCIDR": "10.0.0.0/24", "taints": [{"key": MAINTENANCE_TAINT, "effect": "NoSchedule"}]},
+        "status": {"images": []},
+    }))
+    .unwrap();
+    let before = NodeFacts::of(&node);
+    strip_node(&mut node);
+    assert_eq!(NodeFacts::of(&node), before);
+    assert!(before.tainted);
+    assert!(node.status.is_none() && node.metadata.annotations.is_none());
+}

@@ -1,0 +1,114 @@
+//! First step: what the caches hold, as one consistent value. Everything after it is pure until [`crate::apply`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::{GpuRdmaCluster, GpuRdmaNode};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+
+use crate::assign::Present;
+use crate::error::Error;
+use crate::facts::{NodeFacts, PodFacts};
+use crate::stores::Stores;
+
+/// Annotation of a `GpuRdmaNode`: the selector by which the node came to its cluster.
+pub const SELECTOR_ANNOTATION: &str = "gpurdma.dev/selected-by";
+
+/// The world as the caches show it.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// All clusters.
+    pub clusters: Vec<Arc<GpuRdmaCluster>>,
+    /// All nodes, by name.
+    pub nodes: BTreeMap<String, NodeFacts>,
+    /// All `GpuRdmaNodes`, by name.
+    pub gpu_nodes: BTreeMap<String, Arc<GpuRdmaNode>>,
+    /// Pods that ask for devices or are drivers, by node.
+    pub pods: BTreeMap<String, Vec<PodFacts>>,
+    /// DaemonSets of the operator, by name.
+    pub daemon_sets: BTreeMap<String, Arc<DaemonSet>>,
+}
+
+/// Reads the caches, once they are filled.
+pub fn gather(stores: &Stores) -> Result<Snapshot, Error> {
+    if !stores.ready() {
+        return Err(Error::NotSynced);
+    }
+    Ok(Snapshot {
+        clusters: stores.clusters.state(),
+        nodes: facts_by_name(&stores.nodes.state()),
+        gpu_nodes: by_name(stores.gpu_nodes.state()),
+        pods: by_node(&stores.pods.state()),
+        daemon_sets: by_name(stores.daemon_sets.state()),
+    })
+}
+
+impl Snapshot {
+    /// The same world with this version of a cluster: the controller's own watch may be ahead of the cache.
+    #[must_use]
+    pub fn with(mut self, cluster: &Arc<GpuRdmaCluster>) -> Self {
+        self.clusters
+            .retain(|other| other.name_any() != cluster.name_any());
+        self.clusters.push(Arc::clone(cluster));
+        self
+    }
+
+    /// Who has each node now.
+    #[must_use]
+    pub fn present(&self) -> BTreeMap<String, Present> {
+        let of = |node: &GpuRdmaNode| Present {
+            cluster: node.spec.cluster.clone(),
+            selector: node
+                .annotations()
+                .get(SELECTOR_ANNOTATION)
+                .cloned()
+                .unwrap_or_default(),
+        };
+        self.gpu_nodes
+            .iter()
+            .map(|(name, node)| (name.clone(), of(node)))
+            .collect()
+    }
+
+    /// `GpuRdmaNodes` without a single Node beside them: the node cache cannot be right.
+    #[must_use]
+    pub fn suspicious(&self) -> bool {
+        self.nodes.is_empty() && !self.gpu_nodes.is_empty()
+    }
+}
+
+fn by_name<K: ResourceExt>(objects: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
+    objects
+        .into_iter()
+        .map(|object| (object.name_any(), object))
+        .collect()
+}
+
+/// Facts of nodes, by name.
+#[must_use]
+pub fn facts_by_name(nodes: &[Arc<Node>]) -> BTreeMap<String, NodeFacts> {
+    nodes
+        .iter()
+        .map(|node| (node.name_any(), NodeFacts::of(node)))
+        .collect()
+}
+
+/// Facts of the pods that ask for devices or are drivers, by node, in the order of their names.
+#[must_use]
+pub fn by_node(pods: &[Arc<Pod>]) -> BTreeMap<String, Vec<PodFacts>> {
+    let mut result: BTreeMap<String, Vec<PodFacts>> = BTreeMap::new();
+    let relevant = |facts: &PodFacts| !facts.resources.is_empty() || facts.driver.is_some();
+    for facts in pods
+        .iter()
+        .filter_map(|pod| PodFacts::of(pod))
+        .filter(relevant)
+    {
+        result.entry(facts.node.clone()).or_default().push(facts);
+    }
+    for pods in result.values_mut() {
+        pods.sort_by_key(PodFacts::id);
+    }
+    result
+}

@@ -1,0 +1,270 @@
+//! What has to change for one cluster. Pure and infallible: validated clusters, assignments and the snapshot in,
+//! [`Changes`] out. Equal worlds give empty changes.
+
+use std::collections::BTreeMap;
+
+use crds::cluster::Mode;
+use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
+use crds::node::Phase;
+use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+
+use crate::assign::Assignments;
+use crate::components::{self, Inputs, template_hash};
+use crate::config::Config;
+use crate::facts::NodeFacts;
+use crate::gather::{SELECTOR_ANNOTATION, Snapshot};
+use crate::rollout::{self, Decision, Policy};
+use crate::validate::{Cluster, Validated};
+use crate::views;
+
+mod daemon_sets;
+
+pub use daemon_sets::Prune;
+
+/// Label of a `GpuRdmaNode`: its cluster, for `kubectl get -l`.
+pub const CLUSTER_LABEL: &str = "gpurdma.dev/cluster";
+
+/// Where the operator runs and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// The operator's namespace.
+    pub namespace: &'a str,
+    /// Its configuration.
+    pub config: &'a Config,
+}
+
+/// Labels of one node: a value to set, none to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelChange {
+    /// The node.
+    pub node: String,
+    /// The labels.
+    pub labels: BTreeMap<&'static str, Option<String>>,
+}
+
+/// What has to change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// DaemonSets to apply.
+    pub daemon_sets: Vec<DaemonSet>,
+    /// DaemonSets to delete.
+    pub prune: Vec<Prune>,
+    /// `GpuRdmaNodes` to apply.
+    pub gpu_nodes: Vec<GpuRdmaNode>,
+    /// Node labels to change.
+    pub labels: Vec<LabelChange>,
+    /// Nodes that left and still have our taint.
+    pub untaint: Vec<String>,
+    /// `GpuRdmaNodes` of nodes that left.
+    pub forget: Vec<String>,
+    /// Maintenance of the cluster's nodes.
+    pub maintenance: Vec<Decision>,
+}
+
+impl Changes {
+    /// Whether nothing has to be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            daemon_sets,
+            prune,
+            gpu_nodes,
+            labels,
+            untaint,
+            forget,
+            maintenance,
+        } = self;
+        daemon_sets.is_empty()
+            && prune.is_empty()
+            && gpu_nodes.is_empty()
+            && labels.is_empty()
+            && untaint.is_empty()
+            && forget.is_empty()
+            && maintenance.iter().all(|decision| decision.steps.is_empty())
+    }
+}
+
+/// What has to change for the cluster called `name`, which may be on its way out.
+#[must_use]
+pub fn plan(
+    snapshot: &Snapshot,
+    validated: &Validated,
+    assignments: &Assignments,
+    settings: Settings<'_>,
+    name: &str,
+) -> Changes {
+    let mut changes = Changes::default();
+    if snapshot.suspicious() {
+        return changes;
+    }
+    let living: Vec<_> = validated.living().collect();
+    let plugin_wanted = daemon_sets::plugin_wanted(snapshot, &living);
+    let Settings { namespace, config } = settings;
+    let desired = components::daemon_sets(&Inputs {
+        namespace,
+        config,
+        clusters: &living,
+        plugin_wanted,
+    });
+    daemon_sets::diff(snapshot, validated, &desired, &mut changes);
+    leave(snapshot, assignments, name, &mut changes);
+    if let Some(cluster) = validated.get(name).filter(|cluster| !cluster.deleting) {
+        let members: Vec<_> = assignments.nodes_of(name).collect();
+        join(snapshot, cluster, &members, &mut changes);
+        changes.maintenance = maintenance(snapshot, validated, cluster, &desired, &members);
+    }
+    changes
+}
+
+fn join(snapshot: &Snapshot, cluster: &Cluster, members: &[&str], changes: &mut Changes) {
+    for name in members {
+        let Some(facts) = snapshot.nodes.get(*name) else {
+            continue;
+        };
+        let existing = snapshot.gpu_nodes.get(*name).map(AsRef::as_ref);
+        let desired = gpu_node(cluster, name, facts);
+        if existing.is_none_or(|existing| differs(existing, &desired)) {
+            changes.gpu_nodes.push(desired);
+        }
+        if let Some(value) = plugin_label(cluster, existing, facts) {
+            let labels = BTreeMap::from([(PLUGIN_LABEL, value)]);
+            changes.labels.push(LabelChange {
+                node: (*name).to_owned(),
+                labels,
+            });
+        }
+    }
+}
+
+/// The `GpuRdmaNode` as the assignment writes it: everything but `spec.maintenance`.
+fn gpu_node(cluster: &Cluster, name: &str, facts: &NodeFacts) -> GpuRdmaNode {
+    let spec = GpuRdmaNodeSpec {
+        cluster: cluster.name.clone(),
+        node_uid: facts.uid.clone(),
+        mode: cluster.mode,
+        paused: cluster.paused,
+        install_hash: cluster.install_hash.clone(),
+        config: cluster.config.clone(),
+        maintenance: None,
+    };
+    let mut object = GpuRdmaNode::new(name, spec);
+    object.metadata.owner_references = Some(vec![OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name: name.to_owned(),
+        uid: facts.uid.clone(),
+        ..OwnerReference::default()
+    }]);
+    object.metadata.labels = Some(BTreeMap::from([(
+        CLUSTER_LABEL.to_owned(),
+        cluster.name.clone(),
+    )]));
+    object.metadata.annotations = Some(BTreeMap::from([(
+        SELECTOR_ANNOTATION.to_owned(),
+        cluster.selector_text(),
+    )]));
+    object
+}
+
+fn differs(existing: &GpuRdmaNode, desired: &GpuRdmaNode) -> bool {
+    let without_grant = GpuRdmaNodeSpec {
+        maintenance: None,
+        ..existing.spec.clone()
+    };
+    let owned = desired
+        .owner_references()
+        .iter()
+        .all(|owner| existing.owner_references().contains(owner));
+    let label = |node: &GpuRdmaNode| node.labels().get(CLUSTER_LABEL).cloned();
+    let selector = |node: &GpuRdmaNode| node.annotations().get(SELECTOR_ANNOTATION).cloned();
+    without_grant != desired.spec
+        || !owned
+        || label(existing) != label(desired)
+        || selector(existing) != selector(desired)
+}
+
+/// The change of the plugin's label: outer none is no change. Paused keeps what is there; a node that the agent calls
+/// not applicable gets no plugin, but keeps one that it has.
+fn plugin_label(
+    cluster: &Cluster,
+    existing: Option<&GpuRdmaNode>,
+    facts: &NodeFacts,
+) -> Option<Option<String>> {
+    let now = facts.labels.get(PLUGIN_LABEL).map(String::as_str);
+    let phase = existing
+        .and_then(|node| node.status.as_ref())
+        .map(|status| status.phase);
+    match (cluster.paused, cluster.mode, now) {
+        (true, _, _)
+        | (false, Mode::Enforce, Some("true"))
+        | (false, Mode::Observe | Mode::Plan, None) => None,
+        (false, Mode::Enforce, None) if phase == Some(Phase::NotApplicable) => None,
+        (false, Mode::Enforce, _) => Some(Some("true".to_owned())),
+        (false, Mode::Observe | Mode::Plan, Some(_)) => Some(None),
+    }
+}
+
+/// Nodes that left this cluster for nobody, and nodes that nobody has but that still wear something of ours.
+fn leave(snapshot: &Snapshot, assignments: &Assignments, name: &str, changes: &mut Changes) {
+    for (node, facts) in &snapshot.nodes {
+        let left = assignments.released.get(node);
+        let handled_elsewhere =
+            left.is_some_and(|cluster| cluster != name && exists(snapshot, cluster));
+        if assignments.owner.contains_key(node) || handled_elsewhere {
+            continue;
+        }
+        let ours = [PLUGIN_LABEL, DRIVER_LABEL]
+            .into_iter()
+            .filter(|label| facts.labels.contains_key(*label));
+        let labels: BTreeMap<_, _> = ours.map(|label| (label, None)).collect();
+        if !labels.is_empty() {
+            changes.labels.push(LabelChange {
+                node: node.clone(),
+                labels,
+            });
+        }
+        changes.untaint.extend(facts.tainted.then(|| node.clone()));
+        changes.forget.extend(left.map(|_| node.clone()));
+    }
+}
+
+fn exists(snapshot: &Snapshot, cluster: &str) -> bool {
+    snapshot
+        .clusters
+        .iter()
+        .any(|object| object.name_any() == cluster)
+}
+
+fn maintenance(
+    snapshot: &Snapshot,
+    validated: &Validated,
+    cluster: &Cluster,
+    desired: &[DaemonSet],
+    members: &[&str],
+) -> Vec<Decision> {
+    let driver = components::driver_name(&cluster.name);
+    let set = desired.iter().find(|set| set.name_any() == driver);
+    let views = views::views(
+        snapshot,
+        validated,
+        cluster,
+        set.and_then(template_hash),
+        members.iter().copied(),
+    );
+    // Validation refused what has no slots; one at a time is the careful answer.
+    let slots = rollout::slots(&cluster.upgrade.max_unavailable, members.len()).unwrap_or(1);
+    rollout::decide(
+        Policy {
+            mode: cluster.mode,
+            paused: cluster.paused,
+            slots,
+        },
+        &views,
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,102 @@
+//! Which DaemonSets to apply and which to delete. Pure. Deleting one stops its pods on every node at once, so each
+//! deletion needs a positive reason: absence alone never is.
+
+use crds::cluster::Mode;
+use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::Changes;
+use crate::components::{AGENT, APPLIED_HASH, PLUGIN};
+use crate::gather::Snapshot;
+use crate::validate::{Cluster, Validated};
+
+/// A DaemonSet to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prune {
+    /// Its name.
+    pub name: String,
+    /// Whether its pods stay: a driver must not be unloaded on all nodes at once.
+    pub keep_pods: bool,
+}
+
+/// The plugin runs for a cluster that enforces, and as long as a node still has its label.
+pub(super) fn plugin_wanted(snapshot: &Snapshot, living: &[&Cluster]) -> bool {
+    let enforced = living.iter().any(|cluster| cluster.mode == Mode::Enforce);
+    let labelled = || {
+        snapshot
+            .nodes
+            .values()
+            .any(|node| node.labels.contains_key(PLUGIN_LABEL))
+    };
+    !living.is_empty() && (enforced || labelled())
+}
+
+pub(super) fn diff(
+    snapshot: &Snapshot,
+    validated: &Validated,
+    desired: &[DaemonSet],
+    changes: &mut Changes,
+) {
+    let incomplete = !validated.invalid.is_empty();
+    for set in desired {
+        let name = set.name_any();
+        let existing = snapshot.daemon_sets.get(&name);
+        // A cluster that makes no sense lends no selector: the agent's node affinity would lose its nodes.
+        let keep = incomplete && name == AGENT && existing.is_some();
+        if !keep && existing.is_none_or(|existing| drifted(existing, set)) {
+            changes.daemon_sets.push(set.clone());
+        }
+    }
+    let wanted = |name: &str| desired.iter().any(|set| set.name_any() == name);
+    for (name, set) in &snapshot.daemon_sets {
+        if !incomplete && !wanted(name) && set.metadata.deletion_timestamp.is_none() {
+            changes.prune.extend(prune(snapshot, validated, name, set));
+        }
+    }
+}
+
+fn prune(snapshot: &Snapshot, validated: &Validated, name: &str, set: &DaemonSet) -> Option<Prune> {
+    let Some(cluster) = set.labels().get(DRIVER_LABEL) else {
+        let known = [AGENT, PLUGIN].contains(&name);
+        return known.then(|| Prune {
+            name: name.to_owned(),
+            keep_pods: false,
+        });
+    };
+    let stays = validated.living().any(|living| living.name == *cluster);
+    let in_use = snapshot
+        .nodes
+        .values()
+        .any(|node| node.labels.get(DRIVER_LABEL) == Some(cluster));
+    // A cluster that stays gives its nodes back one grant at a time; only then its DaemonSet goes.
+    (!stays || !in_use).then(|| Prune {
+        name: name.to_owned(),
+        keep_pods: !stays,
+    })
+}
+
+/// Whether a DaemonSet is not what was applied last, or was edited since.
+fn drifted(existing: &DaemonSet, desired: &DaemonSet) -> bool {
+    let applied = |set: &DaemonSet| set.annotations().get(APPLIED_HASH).cloned();
+    let json = |set: &DaemonSet| serde_json::to_value(&set.spec).unwrap_or_default();
+    applied(existing) != applied(desired) || !covers(&json(existing), &json(desired))
+}
+
+/// Whether `actual` has everything that `desired` has; defaults that the server filled in are no difference.
+fn covers(actual: &Value, desired: &Value) -> bool {
+    match (actual, desired) {
+        (Value::Object(actual), Value::Object(desired)) => desired
+            .iter()
+            .all(|(key, value)| actual.get(key).is_some_and(|actual| covers(actual, value))),
+        (Value::Array(actual), Value::Array(desired)) => {
+            actual.len() == desired.len()
+                && actual
+                    .iter()
+                    .zip(desired)
+                    .all(|(actual, desired)| covers(actual, desired))
+        }
+        (actual, desired) => actual == desired,
+    }
+}

@@ -1,0 +1,384 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::assign::assign;
+use crate::rollout::{State, Step};
+use crate::validate::tests::object;
+use crate::validate::{OS_LABEL, validate};
+
+/// A small world to plan in.
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) snapshot: Snapshot,
+}
+
+impl World {
+    pub(crate) fn new(clusters: &[(&str, Value)], nodes: &[&str]) -> Self {
+        let mut world = Self::default();
+        world.snapshot.clusters = clusters
+            .iter()
+            .map(|(name, spec)| object(name, spec))
+            .collect();
+        for name in nodes {
+            let labels = BTreeMap::from([(OS_LABEL.to_owned(), "linux".to_owned())]);
+            let facts = NodeFacts {
+                uid: format!("uid-{name}"),
+                labels,
+                tainted: false,
+            };
+            world.snapshot.nodes.insert((*name).to_owned(), facts);
+        }
+        world
+    }
+
+    pub(crate) fn delete(&mut self, cluster: &str) {
+        for object in &mut self.snapshot.clusters {
+            if object.name_any() == cluster {
+                let deleted = "2026-01-02T00:00:00Z".parse().unwrap();
+                let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(deleted);
+                Arc::make_mut(object).metadata.deletion_timestamp = Some(time);
+            }
+        }
+    }
+
+    pub(crate) fn plan(&self, cluster: &str) -> Changes {
+        let validated = validate(&self.snapshot.clusters);
+        let assignments = assign(&validated, &self.snapshot.nodes, &self.snapshot.present());
+        let config = config();
+        plan(
+            &self.snapshot,
+            &validated,
+            &assignments,
+            Settings {
+                namespace: "ns",
+                config: &config,
+            },
+            cluster,
+        )
+    }
+
+    /// Carries out what the pure part of changes says, as the API server would.
+    pub(crate) fn apply(&mut self, changes: &Changes) {
+        for node in &changes.gpu_nodes {
+            let mut node = node.clone();
+            node.metadata.generation = Some(1);
+            node.status = self
+                .snapshot
+                .gpu_nodes
+                .get(&node.name_any())
+                .and_then(|old| old.status.clone());
+            self.snapshot
+                .gpu_nodes
+                .insert(node.name_any(), Arc::new(node));
+        }
+        for change in &changes.labels {
+            let facts = self.snapshot.nodes.get_mut(&change.node).unwrap();
+            for (label, value) in &change.labels {
+                facts.labels.remove(*label);
+                facts
+                    .labels
+                    .extend(value.clone().map(|value| ((*label).to_owned(), value)));
+            }
+        }
+        for node in &changes.untaint {
+            self.snapshot.nodes.get_mut(node).unwrap().tainted = false;
+        }
+        for name in &changes.forget {
+            self.snapshot.gpu_nodes.remove(name);
+        }
+        for set in &changes.daemon_sets {
+            self.snapshot
+                .daemon_sets
+                .insert(set.name_any(), Arc::new(set.clone()));
+        }
+        for prune in &changes.prune {
+            self.snapshot.daemon_sets.remove(&prune.name);
+        }
+    }
+
+    /// Plans and applies until nothing changes; more than three rounds would be a fight with itself.
+    pub(crate) fn settle(&mut self, cluster: &str) {
+        for _ in 0..3 {
+            let changes = self.plan(cluster);
+            if changes.is_empty() {
+                return;
+            }
+            self.apply(&changes);
+        }
+        panic!("does not settle: {:?}", self.plan(cluster));
+    }
+
+    pub(crate) fn status(&mut self, node: &str, status: &Value) {
+        let object = Arc::make_mut(self.snapshot.gpu_nodes.get_mut(node).unwrap());
+        object.status = Some(serde_json::from_value(status.clone()).unwrap());
+    }
+
+    fn label(&self, node: &str, label: &str) -> Option<&str> {
+        self.snapshot.nodes[node]
+            .labels
+            .get(label)
+            .map(String::as_str)
+    }
+
+    fn set_label(&mut self, node: &str, label: &str, value: &str) {
+        self.snapshot
+            .nodes
+            .get_mut(node)
+            .unwrap()
+            .labels
+            .insert(label.to_owned(), value.to_owned());
+    }
+
+    fn sets(&self) -> Vec<&str> {
+        self.snapshot
+            .daemon_sets
+            .keys()
+            .map(String::as_str)
+            .collect()
+    }
+}
+
+fn config() -> Config {
+    serde_yaml::from_str(
+        "agent: {image: 'example.org/agent:1'}\nplugin: {image: 'example.org/plugin:1'}\n",
+    )
+    .unwrap()
+}
+
+fn enforce() -> Value {
+    json!({"mode": "Enforce"})
+}
+
+fn container() -> Value {
+    json!({"mode": "Enforce", "driver": {"source": "Container",
+           "container": {"repository": "r", "image": "i", "version": "1"}}})
+}
+
+#[test]
+fn a_first_cluster_makes_nodes_and_the_agent() {
+    let world = World::new(&[("c", json!({}))], &["n2", "n1"]);
+    let changes = world.plan("c");
+    let names: Vec<_> = changes
+        .gpu_nodes
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    assert_eq!(names, ["n1", "n2"]);
+    assert_eq!(
+        changes
+            .daemon_sets
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect::<Vec<_>>(),
+        [AGENT]
+    );
+    assert!(changes.labels.is_empty(), "Observe sets no label");
+    insta::assert_snapshot!(serde_yaml::to_string(&changes.gpu_nodes[0]).unwrap());
+}
+
+const AGENT: &str = crate::components::AGENT;
+const PLUGIN: &str = crate::components::PLUGIN;
+
+#[test]
+fn a_settled_world_needs_no_writes() {
+    for spec in [json!({}), json!({"mode": "Plan"}), enforce(), container()] {
+        World::new(&[("c", spec)], &["n1", "n2"]).settle("c");
+    }
+}
+
+#[test]
+fn enforce_labels_nodes_and_leaving_it_takes_the_label_back() {
+    let mut world = World::new(&[("c", enforce())], &["n1"]);
+    world.settle("c");
+    assert_eq!(world.label("n1", PLUGIN_LABEL), Some("true"));
+    assert_eq!(world.sets(), [AGENT, PLUGIN]);
+    world.snapshot.clusters = vec![object("c", &json!({"mode": "Observe"}))];
+    world.settle("c");
+    assert_eq!(world.label("n1", PLUGIN_LABEL), None);
+    assert_eq!(world.sets(), [AGENT]);
+}
+
+#[test]
+fn paused_keeps_the_label_as_it_is() {
+    let mut world = World::new(&[("c", enforce())], &["n1"]);
+    world.settle("c");
+    world.snapshot.clusters = vec![object("c", &json!({"mode": "Observe", "paused": true}))];
+    world.settle("c");
+    assert_eq!(world.label("n1", PLUGIN_LABEL), Some("true"));
+    assert_eq!(world.sets(), [AGENT, PLUGIN]);
+    let mut fresh = World::new(
+        &[("c", json!({"mode": "Enforce", "paused": true}))],
+        &["n1"],
+    );
+    fresh.settle("c");
+    assert_eq!(fresh.label("n1", PLUGIN_LABEL), None);
+}
+
+#[test]
+fn a_node_without_hardware_gets_no_plugin() {
+    let mut world = World::new(&[("c", json!({}))], &["n1", "n2"]);
+    world.settle("c");
+    world.status("n1", &json!({"phase": "NotApplicable"}));
+    world.snapshot.clusters = vec![object("c", &enforce())];
+    world.settle("c");
+    assert_eq!(
+        (
+            world.label("n1", PLUGIN_LABEL),
+            world.label("n2", PLUGIN_LABEL)
+        ),
+        (None, Some("true"))
+    );
+}
+
+#[test]
+fn deleting_the_last_cluster_leaves_nothing_behind() {
+    let mut world = World::new(&[("c", container())], &["n1"]);
+    world.settle("c");
+    world.set_label("n1", DRIVER_LABEL, "c");
+    world.snapshot.nodes.get_mut("n1").unwrap().tainted = true;
+    world.delete("c");
+    let changes = world.plan("c");
+    let driver = Prune {
+        name: "gpu-rdma-driver-c".into(),
+        keep_pods: true,
+    };
+    assert!(changes.prune.contains(&driver), "{:?}", changes.prune);
+    world.settle("c");
+    assert!(world.sets().is_empty() && world.snapshot.gpu_nodes.is_empty());
+    assert_eq!(
+        (
+            world.label("n1", PLUGIN_LABEL),
+            world.label("n1", DRIVER_LABEL)
+        ),
+        (None, None)
+    );
+    assert!(!world.snapshot.nodes["n1"].tainted);
+}
+
+#[test]
+fn a_node_that_leaves_is_cleaned_by_the_cluster_it_leaves() {
+    let pool =
+        |name: &str| json!({"mode": "Enforce", "nodeSelector": {"matchLabels": {"pool": name}}});
+    let mut world = World::new(&[("a", pool("a")), ("b", pool("b"))], &["n1", "n2"]);
+    world.set_label("n1", "pool", "a");
+    world.set_label("n2", "pool", "b");
+    world.settle("a");
+    world.settle("b");
+    world.set_label("n1", "pool", "none");
+    assert!(world.plan("b").is_empty());
+    let changes = world.plan("a");
+    assert_eq!(changes.forget, ["n1"]);
+    assert_eq!(
+        changes.labels,
+        [LabelChange {
+            node: "n1".into(),
+            labels: BTreeMap::from([(PLUGIN_LABEL, None)])
+        }]
+    );
+}
+
+#[test]
+fn an_empty_node_cache_changes_nothing() {
+    let mut world = World::new(&[("c", enforce())], &["n1"]);
+    world.settle("c");
+    world.snapshot.nodes.clear();
+    world.delete("c");
+    assert!(world.plan("c").is_empty());
+}
+
+#[test]
+fn a_recreated_node_gets_its_new_owner() {
+    let mut world = World::new(&[("c", json!({}))], &["n1"]);
+    world.settle("c");
+    world.snapshot.nodes.get_mut("n1").unwrap().uid = "uid-new".into();
+    let changes = world.plan("c");
+    assert_eq!(changes.gpu_nodes[0].spec.node_uid, "uid-new");
+    assert_eq!(changes.gpu_nodes[0].owner_references()[0].uid, "uid-new");
+}
+
+#[test]
+fn a_grant_is_not_the_assignments_business() {
+    let mut world = World::new(&[("c", json!({}))], &["n1"]);
+    world.settle("c");
+    let object = Arc::make_mut(world.snapshot.gpu_nodes.get_mut("n1").unwrap());
+    object.spec.maintenance = Some(crds::node::Maintenance::default());
+    let changes = world.plan("c");
+    assert!(changes.gpu_nodes.is_empty(), "{:?}", changes.gpu_nodes);
+}
+
+#[test]
+fn a_hand_edited_daemon_set_is_put_right_and_defaults_are_no_edit() {
+    let mut world = World::new(&[("c", json!({}))], &["n1"]);
+    world.settle("c");
+    let edit = |world: &mut World, change: fn(&mut k8s_openapi::api::core::v1::PodSpec)| {
+        let set = Arc::make_mut(world.snapshot.daemon_sets.get_mut(AGENT).unwrap());
+        change(set.spec.as_mut().unwrap().template.spec.as_mut().unwrap());
+    };
+    edit(&mut world, |pod| pod.restart_policy = Some("Always".into()));
+    assert!(world.plan("c").is_empty());
+    edit(&mut world, |pod| {
+        pod.containers[0].image = Some("example.org/other".into())
+    });
+    assert_eq!(world.plan("c").daemon_sets.len(), 1);
+}
+
+#[test]
+fn a_cluster_that_makes_no_sense_stops_pruning_and_keeps_the_agent() {
+    let mut world = World::new(&[("a", enforce()), ("b", json!({"priority": -1}))], &["n1"]);
+    world.settle("a");
+    world.snapshot.clusters = vec![
+        object("a", &json!({"driver": {"source": "Container"}})),
+        object("b", &json!({})),
+    ];
+    let changes = world.plan("b");
+    assert!(changes.prune.is_empty() && changes.gpu_nodes.is_empty() && changes.labels.is_empty());
+    assert!(
+        changes
+            .daemon_sets
+            .iter()
+            .all(|set| set.name_any() != AGENT)
+    );
+}
+
+#[test]
+fn a_driver_that_is_no_longer_asked_for_stays_until_its_nodes_are_free() {
+    let mut world = World::new(&[("c", container())], &["n1"]);
+    world.settle("c");
+    world.set_label("n1", DRIVER_LABEL, "c");
+    world.snapshot.clusters = vec![object("c", &enforce())];
+    let changes = world.plan("c");
+    assert!(changes.prune.is_empty());
+    assert_eq!(changes.maintenance[0].steps, [Step::Taint]);
+    world
+        .snapshot
+        .nodes
+        .get_mut("n1")
+        .unwrap()
+        .labels
+        .remove(DRIVER_LABEL);
+    assert_eq!(
+        world.plan("c").prune,
+        [Prune {
+            name: "gpu-rdma-driver-c".into(),
+            keep_pods: false
+        }]
+    );
+}
+
+#[test]
+fn a_costly_plan_starts_maintenance() {
+    let mut world = World::new(&[("c", enforce())], &["n1"]);
+    world.settle("c");
+    let hash = world.snapshot.gpu_nodes["n1"].spec.install_hash.clone();
+    world.status(
+        "n1",
+        &json!({"observedGeneration": 1, "phase": "Waiting",
+        "summary": {"gpus": 8, "nics": 8, "admittedPairs": 0},
+        "plan": {"hash": "p", "installHash": hash, "cost": "Traffic", "actions": []}}),
+    );
+    let changes = world.plan("c");
+    assert_eq!(changes.maintenance[0].steps, [Step::Taint]);
+    assert_eq!(changes.maintenance[0].state, State::WaitingForPods(vec![]));
+}

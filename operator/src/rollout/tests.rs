@@ -1,0 +1,374 @@
+use super::*;
+
+const ENFORCE: Policy = Policy {
+    mode: Mode::Enforce,
+    paused: false,
+    slots: 1,
+};
+
+fn plan(hash: &str, cost: Cost) -> PlanStatus {
+    PlanStatus {
+        hash: hash.into(),
+        install_hash: "h1".into(),
+        cost,
+        actions: Vec::new(),
+    }
+}
+
+fn node(name: &str) -> NodeView {
+    NodeView {
+        name: name.into(),
+        install_hash: "h1".into(),
+        fresh: true,
+        ..NodeView::default()
+    }
+}
+
+fn wanting(name: &str) -> NodeView {
+    NodeView {
+        plan: Some(plan("p1", Cost::Traffic)),
+        ..node(name)
+    }
+}
+
+fn granted_node(name: &str) -> NodeView {
+    let grant = Maintenance {
+        granted_plan: "p1".into(),
+        install_hash: "h1".into(),
+        attempt: 1,
+    };
+    NodeView {
+        grant: Some(grant),
+        tainted: true,
+        ..wanting(name)
+    }
+}
+
+fn progress(completed: bool) -> Option<MaintenanceStatus> {
+    Some(MaintenanceStatus {
+        granted_plan: "p1".into(),
+        completed,
+        ..MaintenanceStatus::default()
+    })
+}
+
+fn only(policy: Policy, node: NodeView) -> (Vec<Step>, State) {
+    let mut decisions = decide(policy, &[node]);
+    assert_eq!(decisions.len(), 1);
+    let decision = decisions.remove(0);
+    (decision.steps, decision.state)
+}
+
+fn outdated() -> Driver {
+    Driver::Outdated {
+        namespace: "gpu-rdma".into(),
+        name: "driver-x".into(),
+    }
+}
+
+#[test]
+fn a_node_goes_through_taint_wait_grant_and_back() {
+    let pods = vec!["ml/train-0".to_owned()];
+    let mut view = NodeView {
+        holders: pods.clone(),
+        ..wanting("n1")
+    };
+    assert_eq!(
+        only(ENFORCE, view.clone()),
+        (vec![Step::Taint], State::WaitingForPods(pods.clone()))
+    );
+    view.tainted = true;
+    assert_eq!(
+        only(ENFORCE, view.clone()),
+        (vec![], State::WaitingForPods(pods))
+    );
+    view.holders.clear();
+    let (steps, state) = only(ENFORCE, view.clone());
+    let grant = Maintenance {
+        granted_plan: "p1".into(),
+        install_hash: "h1".into(),
+        attempt: 1,
+    };
+    assert_eq!(
+        (steps, state),
+        (vec![Step::Grant(grant.clone())], State::Running)
+    );
+    view.grant = Some(grant);
+    view.fresh = false;
+    assert_eq!(only(ENFORCE, view.clone()), (vec![], State::Running));
+    view.progress = progress(true);
+    assert_eq!(
+        only(ENFORCE, view.clone()),
+        (vec![Step::EndGrant(End::Completed)], State::WaitingForAgent)
+    );
+    view.grant = None;
+    assert_eq!(
+        only(ENFORCE, view.clone()),
+        (vec![], State::WaitingForAgent),
+        "the old plan is no ground for a new grant"
+    );
+    view.fresh = true;
+    view.plan = None;
+    assert_eq!(only(ENFORCE, view), (vec![Step::Untaint], State::Idle));
+}
+
+#[test]
+fn nothing_costly_means_no_maintenance() {
+    for view in [
+        node("n1"),
+        NodeView {
+            plan: Some(plan("p1", Cost::None)),
+            ..node("n1")
+        },
+        NodeView {
+            fresh: false,
+            ..wanting("n1")
+        },
+        NodeView {
+            install_hash: "h2".into(),
+            ..wanting("n1")
+        },
+        NodeView {
+            driver: Driver::Current,
+            ..node("n1")
+        },
+        NodeView {
+            driver: Driver::Starting,
+            ..node("n1")
+        },
+    ] {
+        assert_eq!(
+            only(ENFORCE, view.clone()),
+            (vec![], State::Idle),
+            "{view:?}"
+        );
+    }
+}
+
+#[test]
+fn one_node_at_a_time_and_idle_nodes_first() {
+    let busy = NodeView {
+        holders: vec!["ml/a".into()],
+        ..wanting("n1")
+    };
+    let decisions = decide(ENFORCE, &[busy, wanting("n2"), wanting("n3")]);
+    let summary: Vec<_> = decisions
+        .iter()
+        .map(|one| (one.node.as_str(), one.steps.len(), &one.state))
+        .collect();
+    assert_eq!(
+        summary,
+        [
+            ("n1", 0, &State::Queued),
+            ("n2", 1, &State::WaitingForPods(vec![])),
+            ("n3", 0, &State::Queued)
+        ]
+    );
+}
+
+#[test]
+fn a_node_under_maintenance_has_the_slot_even_after_a_restart() {
+    let decisions = decide(ENFORCE, &[granted_node("n9"), wanting("n1")]);
+    assert_eq!(decisions[0].state, State::Queued);
+    let tainted = NodeView {
+        tainted: true,
+        holders: vec!["ml/a".into()],
+        ..wanting("n9")
+    };
+    assert_eq!(
+        decide(ENFORCE, &[tainted, wanting("n1")])[0].state,
+        State::Queued
+    );
+}
+
+#[test]
+fn two_slots_take_two_nodes() {
+    let policy = Policy {
+        slots: 2,
+        ..ENFORCE
+    };
+    let decisions = decide(policy, &[wanting("n1"), wanting("n2"), wanting("n3")]);
+    assert_eq!(
+        decisions
+            .iter()
+            .filter(|one| one.steps == [Step::Taint])
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn grants_end_for_their_reasons_only() {
+    let table = [
+        (granted_node("n1"), None),
+        (
+            NodeView {
+                progress: progress(true),
+                ..granted_node("n1")
+            },
+            Some(End::Completed),
+        ),
+        (
+            NodeView {
+                install_hash: "h2".into(),
+                ..granted_node("n1")
+            },
+            Some(End::HashChanged),
+        ),
+        (
+            NodeView {
+                plan: Some(plan("p2", Cost::Traffic)),
+                ..granted_node("n1")
+            },
+            Some(End::PlanChanged),
+        ),
+        (
+            NodeView {
+                plan: None,
+                ..granted_node("n1")
+            },
+            Some(End::PlanChanged),
+        ),
+        // Begun: the plan shrinks while it runs.
+        (
+            NodeView {
+                plan: Some(plan("p2", Cost::Traffic)),
+                progress: progress(false),
+                ..granted_node("n1")
+            },
+            None,
+        ),
+        // Stale: what the agent said before it saw the grant.
+        (
+            NodeView {
+                plan: Some(plan("p2", Cost::Traffic)),
+                fresh: false,
+                ..granted_node("n1")
+            },
+            None,
+        ),
+    ];
+    for (view, end) in table {
+        let expected: Vec<_> = end.map(Step::EndGrant).into_iter().collect();
+        assert_eq!(only(ENFORCE, view.clone()).0, expected, "{view:?}");
+    }
+}
+
+#[test]
+fn a_taint_that_someone_took_away_comes_back() {
+    let view = NodeView {
+        tainted: false,
+        ..granted_node("n1")
+    };
+    assert_eq!(only(ENFORCE, view), (vec![Step::Taint], State::Running));
+}
+
+#[test]
+fn paused_starts_nothing_and_lets_running_work_end() {
+    let paused = Policy {
+        paused: true,
+        ..ENFORCE
+    };
+    assert_eq!(only(paused, wanting("n1")), (vec![], State::Idle));
+    assert_eq!(
+        only(
+            paused,
+            NodeView {
+                tainted: true,
+                ..wanting("n1")
+            }
+        ),
+        (vec![Step::Untaint], State::Idle)
+    );
+    assert_eq!(only(paused, granted_node("n1")), (vec![], State::Running));
+}
+
+#[test]
+fn leaving_enforce_takes_everything_back() {
+    for mode in [Mode::Observe, Mode::Plan] {
+        let steps = only(Policy { mode, ..ENFORCE }, granted_node("n1")).0;
+        assert_eq!(steps, [Step::EndGrant(End::NotEnforced), Step::Untaint]);
+        assert_eq!(only(Policy { mode, ..ENFORCE }, wanting("n1")).0, []);
+    }
+}
+
+#[test]
+fn the_driver_comes_before_the_plan() {
+    let ready = |driver| NodeView {
+        tainted: true,
+        driver,
+        ..wanting("n1")
+    };
+    assert_eq!(
+        only(ENFORCE, ready(Driver::Missing)).0,
+        [Step::DriverLabel { wanted: true }]
+    );
+    assert_eq!(
+        only(ENFORCE, ready(Driver::Unwanted)).0,
+        [Step::DriverLabel { wanted: false }]
+    );
+    let replace = Step::ReplaceDriverPod {
+        namespace: "gpu-rdma".into(),
+        name: "driver-x".into(),
+    };
+    assert_eq!(only(ENFORCE, ready(outdated())).0, [replace]);
+    assert_eq!(
+        only(ENFORCE, ready(Driver::Starting)),
+        (vec![], State::Running)
+    );
+    assert!(matches!(
+        only(ENFORCE, ready(Driver::Current)).0[..],
+        [Step::Grant(_)]
+    ));
+}
+
+#[test]
+fn a_driver_pod_is_never_replaced_under_running_pods() {
+    for driver in [Driver::Missing, outdated(), Driver::Unwanted] {
+        let view = NodeView {
+            driver,
+            holders: vec!["ml/a".into()],
+            ..node("n1")
+        };
+        assert_eq!(only(ENFORCE, view.clone()).0, [Step::Taint]);
+        let view = NodeView {
+            tainted: true,
+            ..view
+        };
+        assert_eq!(
+            only(ENFORCE, view),
+            (vec![], State::WaitingForPods(vec!["ml/a".into()]))
+        );
+    }
+}
+
+#[test]
+fn slots_are_a_number_or_a_percentage_and_at_least_one() {
+    let text = |value: &str| IntOrString::String(value.to_owned());
+    for (value, expected) in [
+        (IntOrString::Int(3), Some(3)),
+        (IntOrString::Int(0), Some(1)),
+        (IntOrString::Int(-2), Some(1)),
+        (text("25%"), Some(2)),
+        (text("1%"), Some(1)),
+        (text("100%"), Some(10)),
+        (text("101%"), None),
+        (text("ten"), None),
+    ] {
+        assert_eq!(slots(&value, 10), expected, "{value:?}");
+    }
+}
+
+#[test]
+fn the_attempt_counts_on_from_the_agents() {
+    let action = crds::node::ActionStatus {
+        cost: Cost::Traffic,
+        attempts: 2,
+        ..Default::default()
+    };
+    let plan = PlanStatus {
+        actions: vec![action],
+        ..plan("p1", Cost::Traffic)
+    };
+    assert_eq!(grant_for(&plan).attempt, 3);
+}

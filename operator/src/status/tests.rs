@@ -1,0 +1,212 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::assign::assign;
+use crate::plan::tests::World;
+use crate::validate::validate;
+
+fn built(world: &World, name: &str) -> Built {
+    let validated = validate(&world.snapshot.clusters);
+    let assignments = assign(&validated, &world.snapshot.nodes, &world.snapshot.present());
+    let changes = world.plan(name);
+    let cluster = world
+        .snapshot
+        .clusters
+        .iter()
+        .find(|object| object.name_any() == name)
+        .unwrap();
+    let inputs = Inputs {
+        cluster,
+        snapshot: &world.snapshot,
+        validated: &validated,
+        assignments: &assignments,
+        maintenance: &changes.maintenance,
+        failure: None,
+    };
+    build(inputs, Timestamp::from_second(1_800_000_000).unwrap())
+}
+
+fn condition(built: &Built, kind: &str) -> (String, String, String) {
+    let found = built
+        .status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == kind)
+        .unwrap();
+    (
+        found.status.clone(),
+        found.reason.clone(),
+        found.message.clone(),
+    )
+}
+
+fn verdict(built: &Built, kind: &str) -> String {
+    let (status, reason, _) = condition(built, kind);
+    format!("{status} {reason}")
+}
+
+fn report(phase: &str) -> Value {
+    json!({"observedGeneration": 1, "phase": phase, "summary": {"gpus": 8, "nics": 8, "admittedPairs": 8}})
+}
+
+fn settled(spec: &Value, nodes: &[&str]) -> World {
+    let mut world = World::new(&[("c", spec.clone())], nodes);
+    world.settle("c");
+    world
+}
+
+#[test]
+fn zero_nodes_say_which_selector_and_what_to_do() {
+    let world = World::new(
+        &[(
+            "c",
+            json!({"nodeSelector": {"matchLabels": {"pool": "gpu"}}}),
+        )],
+        &["n1"],
+    );
+    let (status, reason, message) = condition(&built(&world, "c"), "Ready");
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("False", "NoMatchingNodes")
+    );
+    assert!(
+        message.contains("kubectl get nodes -l 'pool=gpu'"),
+        "{message}"
+    );
+}
+
+#[test]
+fn ready_follows_mode_and_phases() {
+    for (mode, phase, expected) in [
+        ("Observe", "Observed", "True ObserveOnly"),
+        ("Plan", "Planned", "True PlanOnly"),
+        ("Enforce", "Ready", "True NodesReady"),
+        ("Enforce", "Observed", "False NodesNotReady"),
+        ("Enforce", "Degraded", "False NodesDegraded"),
+        ("Enforce", "NotApplicable", "False NoApplicableNodes"),
+        ("Enforce", "Pending", "False AgentPending"),
+    ] {
+        let mut world = settled(&json!({"mode": mode}), &["n1"]);
+        world.status("n1", &report(phase));
+        assert_eq!(
+            verdict(&built(&world, "c"), "Ready"),
+            expected,
+            "{mode} {phase}"
+        );
+    }
+}
+
+#[test]
+fn an_agent_that_never_reported_is_named_with_the_way_to_its_pod() {
+    let built = built(&settled(&json!({}), &["n1"]), "c");
+    assert_eq!(verdict(&built, "Ready"), "False AgentPending");
+    assert_eq!(built.status.nodes[0].reason, "AgentPending");
+    assert!(built.status.nodes[0].message.contains("spec.nodeName=n1"));
+}
+
+#[test]
+fn a_report_on_an_older_generation_is_not_ready() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1"]);
+    let mut old = report("Ready");
+    old["observedGeneration"] = json!(0);
+    world.status("n1", &old);
+    assert_eq!(verdict(&built(&world, "c"), "Ready"), "False NodesNotReady");
+}
+
+#[test]
+fn counts_leave_out_what_is_not_applicable() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1", "n2", "n3"]);
+    world.status("n1", &report("Ready"));
+    world.status("n2", &report("NotApplicable"));
+    world.status("n3", &report("Degraded"));
+    let status = built(&world, "c").status;
+    assert_eq!(
+        (status.matched, status.not_applicable, status.ready),
+        (3, 1, 1)
+    );
+    assert_eq!(
+        status
+            .nodes
+            .iter()
+            .map(|row| row.name.as_str())
+            .collect::<Vec<_>>(),
+        ["n3"]
+    );
+}
+
+#[test]
+fn unsupported_fields_are_named_and_keep_the_cluster_from_ready() {
+    let mut world = settled(
+        &json!({"mode": "Enforce", "deletionPolicy": "Restore"}),
+        &["n1"],
+    );
+    world.status("n1", &report("Ready"));
+    let built = built(&world, "c");
+    assert_eq!(verdict(&built, "NotYetSupported"), "True NotYetSupported");
+    let (status, _, message) = condition(&built, "Ready");
+    assert!(
+        status == "False" && message.contains("deletionPolicy=Restore"),
+        "{message}"
+    );
+}
+
+#[test]
+fn equals_both_say_conflict_and_precedence_says_none() {
+    let mut world = World::new(&[("a", json!({})), ("b", json!({}))], &["n1"]);
+    world.settle("a");
+    assert_eq!(verdict(&built(&world, "a"), "Conflict"), "True Conflict");
+    let b = built(&world, "b");
+    assert_eq!(verdict(&b, "Conflict"), "True Conflict");
+    assert_eq!(verdict(&b, "Ready"), "False Conflict");
+    assert_eq!((b.status.matched, b.status.conflicting), (1, 1));
+    let mut ranked = World::new(&[("a", json!({})), ("b", json!({"priority": 1}))], &["n1"]);
+    ranked.settle("b");
+    assert_eq!(
+        verdict(&built(&ranked, "a"), "Conflict"),
+        "False NoConflict"
+    );
+}
+
+#[test]
+fn a_specification_that_makes_no_sense_says_so() {
+    let world = World::new(
+        &[("c", json!({"driver": {"source": "Container"}}))],
+        &["n1"],
+    );
+    assert_eq!(verdict(&built(&world, "c"), "Ready"), "False InvalidSpec");
+}
+
+#[test]
+fn waiting_names_the_pods() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1"]);
+    let hash = world.snapshot.gpu_nodes["n1"].spec.install_hash.clone();
+    let mut status = report("Waiting");
+    status["plan"] = json!({"hash": "p", "installHash": hash, "cost": "Reboot", "actions": []});
+    world.status("n1", &status);
+    let pod = crate::facts::PodFacts {
+        namespace: "ml".into(),
+        name: "train-0".into(),
+        node: "n1".into(),
+        resources: ["rdma/gpudirect".to_owned()].into(),
+        driver: None,
+    };
+    world.snapshot.pods.insert("n1".into(), vec![pod]);
+    let built = built(&world, "c");
+    assert_eq!(verdict(&built, "Progressing"), "True WaitingForWorkloads");
+    assert!(built.status.nodes[0].message.contains("ml/train-0"));
+}
+
+#[test]
+fn rows_end_at_a_hundred() {
+    let names: Vec<_> = (0..150).map(|index| format!("n{index:03}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let status = built(&settled(&json!({}), &names), "c").status;
+    assert_eq!((status.matched, status.nodes.len()), (150, 100));
+}
+
+#[test]
+fn a_whole_status() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1", "n2"]);
+    world.status("n1", &report("Ready"));
+    insta::assert_snapshot!(serde_yaml::to_string(&built(&world, "c").status).unwrap());
+}

@@ -1,0 +1,266 @@
+//! The caches: one watch per kind, stripped to what is read, and a bell that rings when something that matters here
+//! has changed. A node's heartbeat or a pod without our resources rings nothing.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::names::DRIVER_LABEL;
+use crds::node::Maintenance;
+use crds::{GpuRdmaCluster, GpuRdmaNode};
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::components::{APPLIED_HASH, MANAGED_BY_LABEL, MANAGER};
+use crate::facts::{NodeFacts, PodFacts, strip_node, strip_pod};
+use crate::rollout::{Decision, Step};
+
+/// What is cached.
+#[derive(Clone)]
+pub struct Stores {
+    /// All clusters.
+    pub clusters: Store<GpuRdmaCluster>,
+    /// All nodes.
+    pub nodes: Store<Node>,
+    /// All `GpuRdmaNodes`.
+    pub gpu_nodes: Store<GpuRdmaNode>,
+    /// Pods that are on a node and have not ended.
+    pub pods: Store<Pod>,
+    /// DaemonSets that the operator made.
+    pub daemon_sets: Store<DaemonSet>,
+}
+
+impl Stores {
+    /// Starts every watch. The tasks run until they are aborted.
+    #[must_use]
+    pub fn start(
+        client: &Client,
+        namespace: &str,
+        bell: &Arc<Notify>,
+    ) -> (Self, Vec<JoinHandle<()>>) {
+        let all = watcher::Config::default;
+        let placed = all().fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed");
+        let ours = all().labels(&format!("{MANAGED_BY_LABEL}={MANAGER}"));
+        let (clusters, task1) = follow(
+            Api::all(client.clone()),
+            all(),
+            strip_meta,
+            cluster_essence,
+            bell,
+        );
+        let (nodes, task2) = follow(
+            Api::all(client.clone()),
+            all(),
+            strip_node,
+            node_essence,
+            bell,
+        );
+        let (gpu_nodes, task3) = follow(
+            Api::all(client.clone()),
+            all(),
+            strip_meta,
+            any_change,
+            bell,
+        );
+        let (pods, task4) = follow(
+            Api::all(client.clone()),
+            placed,
+            strip_pod,
+            pod_essence,
+            bell,
+        );
+        let daemon_sets = Api::namespaced(client.clone(), namespace);
+        let (daemon_sets, task5) = follow(daemon_sets, ours, strip_meta, daemon_set_essence, bell);
+        (
+            Self {
+                clusters,
+                nodes,
+                gpu_nodes,
+                pods,
+                daemon_sets,
+            },
+            vec![task1, task2, task3, task4, task5],
+        )
+    }
+
+    /// Waits until every cache is filled.
+    pub async fn wait_until_ready(&self) -> Result<(), reflector::store::WriterDropped> {
+        self.clusters.wait_until_ready().await?;
+        self.nodes.wait_until_ready().await?;
+        self.gpu_nodes.wait_until_ready().await?;
+        self.pods.wait_until_ready().await?;
+        self.daemon_sets.wait_until_ready().await
+    }
+
+    /// Whether every cache is filled: before that, absence means nothing.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.wait_until_ready()
+            .now_or_never()
+            .is_some_and(|filled| filled.is_ok())
+    }
+}
+
+/// How long a write may take to come back through a watch.
+const ECHO: Duration = Duration::from_secs(10);
+
+impl Stores {
+    /// Waits until the caches show the maintenance steps that were just taken: the next decision counts slots in them.
+    pub async fn wait_for_echo(&self, decisions: &[Decision]) -> bool {
+        let shown = async {
+            while !decisions.iter().all(|decision| self.shows(decision)) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(ECHO, shown).await.is_ok()
+    }
+
+    fn shows(&self, decision: &Decision) -> bool {
+        let node = self.nodes.get(&ObjectRef::new(&decision.node));
+        let object = self.gpu_nodes.get(&ObjectRef::new(&decision.node));
+        let (Some(node), Some(object)) = (node, object) else {
+            return true;
+        };
+        let facts = NodeFacts::of(&node);
+        decision
+            .steps
+            .iter()
+            .all(|step| shown(step, &facts, object.spec.maintenance.as_ref()))
+    }
+}
+
+/// Whether a step can be seen. A replaced driver pod is left to its own state.
+fn shown(step: &Step, node: &NodeFacts, grant: Option<&Maintenance>) -> bool {
+    match step {
+        Step::Taint => node.tainted,
+        Step::Untaint => !node.tainted,
+        Step::Grant(given) => grant == Some(given),
+        Step::EndGrant(_) => grant.is_none(),
+        Step::DriverLabel { wanted } => node.labels.contains_key(DRIVER_LABEL) == *wanted,
+        Step::ReplaceDriverPod { .. } => true,
+    }
+}
+
+fn follow<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    strip: fn(&mut K),
+    essence: fn(&K) -> Option<u64>,
+    bell: &Arc<Notify>,
+) -> (Store<K>, JoinHandle<()>)
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+    K: Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let stream = watcher(api, config)
+        .default_backoff()
+        .modify(strip)
+        .reflect(writer);
+    let bell = Arc::clone(bell);
+    let task = tokio::spawn(async move {
+        let mut seen = Seen::default();
+        let mut stream = std::pin::pin!(stream);
+        while let Some(event) = stream.next().await {
+            match event {
+                Ok(event) if seen.matters(&event, essence) => bell.notify_one(),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(kind = %K::kind(&()), error = %crate::error::chain(&error), "watch failed; it is tried again");
+                }
+            }
+        }
+    });
+    (store, task)
+}
+
+/// What was last seen of each object, as a hash of what matters of it.
+#[derive(Debug, Default)]
+pub struct Seen(HashMap<(String, String), u64>);
+
+impl Seen {
+    /// Whether an event changes anything that matters. An object without essence matters only once it loses it.
+    pub fn matters<K: ResourceExt>(
+        &mut self,
+        event: &watcher::Event<K>,
+        essence: fn(&K) -> Option<u64>,
+    ) -> bool {
+        match event {
+            watcher::Event::Init => {
+                self.0.clear();
+                false
+            }
+            watcher::Event::InitDone => true,
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                self.update(key(object), essence(object))
+            }
+            watcher::Event::Delete(object) => self.0.remove(&key(object)).is_some(),
+        }
+    }
+
+    fn update(&mut self, key: (String, String), essence: Option<u64>) -> bool {
+        match essence {
+            Some(now) => self.0.insert(key, now) != Some(now),
+            None => self.0.remove(&key).is_some(),
+        }
+    }
+}
+
+fn key<K: ResourceExt>(object: &K) -> (String, String) {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+fn hashed(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn strip_meta<K: ResourceExt>(object: &mut K) {
+    object.managed_fields_mut().clear();
+}
+
+/// A cluster's own status is written here: it must not ring the bell.
+fn cluster_essence(cluster: &GpuRdmaCluster) -> Option<u64> {
+    let meta = &cluster.metadata;
+    Some(hashed(&(
+        &meta.uid,
+        meta.generation,
+        &meta.finalizers,
+        meta.deletion_timestamp.is_some(),
+    )))
+}
+
+fn node_essence(node: &Node) -> Option<u64> {
+    Some(hashed(&NodeFacts::of(node)))
+}
+
+fn any_change(node: &GpuRdmaNode) -> Option<u64> {
+    Some(hashed(&node.metadata.resource_version))
+}
+
+fn pod_essence(pod: &Pod) -> Option<u64> {
+    let facts = PodFacts::of(pod)?;
+    (!facts.resources.is_empty() || facts.driver.is_some()).then(|| hashed(&facts))
+}
+
+fn daemon_set_essence(set: &DaemonSet) -> Option<u64> {
+    let meta = &set.metadata;
+    let applied = set.annotations().get(APPLIED_HASH);
+    Some(hashed(&(
+        meta.generation,
+        applied,
+        meta.deletion_timestamp.is_some(),
+    )))
+}
+
+#[cfg(test)]
+mod tests;

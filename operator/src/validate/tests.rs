@@ -1,0 +1,141 @@
+use serde_json::json;
+
+use super::*;
+
+/// A cluster object from the JSON of its spec; the name is its place in time too.
+pub(crate) fn object(name: &str, spec: &serde_json::Value) -> Arc<GpuRdmaCluster> {
+    Arc::new(
+        serde_json::from_value(json!({
+            "apiVersion": "gpurdma.dev/v1alpha1",
+            "kind": "GpuRdmaCluster",
+            "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": 1,
+                         "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": spec,
+        }))
+        .unwrap(),
+    )
+}
+
+/// The cluster of a spec that makes sense.
+pub(crate) fn cluster(name: &str, spec: &serde_json::Value) -> Cluster {
+    check(&object(name, spec)).unwrap()
+}
+
+fn node(labels: &[(&str, &str)]) -> NodeFacts {
+    let labels = labels
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    NodeFacts {
+        labels,
+        ..NodeFacts::default()
+    }
+}
+
+#[test]
+fn selectors_match_as_kubernetes_does() {
+    let table = [
+        (json!({}), true),
+        (json!({"matchLabels": {"pool": "gpu"}}), true),
+        (json!({"matchLabels": {"pool": "cpu"}}), false),
+        (
+            json!({"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gpu", "x"]}]}),
+            true,
+        ),
+        (
+            json!({"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["gpu"]}]}),
+            false,
+        ),
+        (
+            json!({"matchExpressions": [{"key": "absent", "operator": "NotIn", "values": ["gpu"]}]}),
+            true,
+        ),
+        (
+            json!({"matchExpressions": [{"key": "pool", "operator": "Exists"}]}),
+            true,
+        ),
+        (
+            json!({"matchExpressions": [{"key": "pool", "operator": "DoesNotExist"}]}),
+            false,
+        ),
+        (
+            json!({"matchLabels": {"pool": "gpu"}, "matchExpressions": [{"key": "zone", "operator": "Exists"}]}),
+            false,
+        ),
+    ];
+    let node = node(&[(OS_LABEL, "linux"), ("pool", "gpu")]);
+    for (selector, expected) in table {
+        let cluster = cluster("c", &json!({"nodeSelector": selector}));
+        assert_eq!(cluster.matches(&node), expected, "{selector}");
+    }
+}
+
+#[test]
+fn only_linux_nodes_match() {
+    let cluster = cluster("c", &json!({}));
+    assert!(!cluster.matches(&node(&[(OS_LABEL, "windows")])));
+    assert!(!cluster.matches(&node(&[])));
+    assert_eq!(cluster.selector_text(), "kubernetes.io/os=linux");
+}
+
+#[test]
+fn bad_specifications_name_field_and_remedy() {
+    let table = [
+        (
+            json!({"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}}),
+            "Near",
+        ),
+        (
+            json!({"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+            "give at least one",
+        ),
+        (
+            json!({"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}),
+            "give none",
+        ),
+        (
+            json!({"driver": {"source": "Container"}}),
+            "name repository, image and version",
+        ),
+        (json!({"upgrade": {"maxUnavailable": "some"}}), "25%"),
+    ];
+    for (spec, expected) in table {
+        let error = check(&object("c", &spec)).unwrap_err().to_string();
+        assert!(
+            error.starts_with("spec.") && error.contains(expected),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_invalid_cluster_does_not_hide_the_others() {
+    let bad = json!({"driver": {"source": "Container"}});
+    let validated = validate(&[
+        object("z", &json!({})),
+        object("b", &bad),
+        object("a", &json!({})),
+    ]);
+    let names: Vec<_> = validated
+        .clusters
+        .iter()
+        .map(|cluster| cluster.name.as_str())
+        .collect();
+    assert_eq!(names, ["a", "z"]);
+    assert_eq!(validated.frozen(), BTreeSet::from(["b"]));
+    assert!(matches!(validated.reason("b"), Some(Invalid::NoContainer)));
+}
+
+#[test]
+fn only_install_inputs_change_the_install_hash() {
+    let base = cluster("c", &json!({})).install_hash;
+    let same = cluster(
+        "d",
+        &json!({"mode": "Enforce", "priority": 9, "nodeSelector": {"matchLabels": {"a": "b"}}}),
+    );
+    assert_eq!(same.install_hash, base);
+    assert_ne!(
+        cluster("c", &json!({"gpuDirect": {"mode": "Auto"}})).install_hash,
+        base
+    );
+}

@@ -1,0 +1,126 @@
+//! Nodes as the state machine of maintenance sees them. Pure.
+
+use std::collections::BTreeSet;
+
+use crds::GpuRdmaNode;
+use crds::names::DRIVER_LABEL;
+use crds::node::Phase;
+
+use crate::facts::{NodeFacts, PodFacts};
+use crate::gather::Snapshot;
+use crate::rollout::{Driver, NodeView};
+use crate::validate::{Cluster, Validated};
+
+/// Domain of resources whose pods use RDMA, whichever plugin advertises them.
+const RDMA_DOMAIN: &str = "rdma/";
+
+/// The nodes of a cluster that have a `GpuRdmaNode`, by name.
+#[must_use]
+pub fn views<'a>(
+    snapshot: &Snapshot,
+    validated: &Validated,
+    cluster: &Cluster,
+    template_hash: Option<&str>,
+    nodes: impl Iterator<Item = &'a str>,
+) -> Vec<NodeView> {
+    let held = held_resources(validated);
+    nodes
+        .filter_map(|name| {
+            let object = snapshot.gpu_nodes.get(name)?;
+            let facts = snapshot.nodes.get(name)?;
+            let pods = snapshot
+                .pods
+                .get(name)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let driver = driver(cluster, template_hash, object, facts, pods);
+            Some(NodeView {
+                holders: holders(pods, &held),
+                driver,
+                ..view(name, object, facts)
+            })
+        })
+        .collect()
+}
+
+/// Resources of every cluster, not of this one alone: a pod may have come under an earlier configuration.
+fn held_resources(validated: &Validated) -> BTreeSet<&str> {
+    validated
+        .clusters
+        .iter()
+        .flat_map(|cluster| &cluster.resources)
+        .map(String::as_str)
+        .collect()
+}
+
+fn holders(pods: &[PodFacts], held: &BTreeSet<&str>) -> Vec<String> {
+    let holds = |name: &String| held.contains(name.as_str()) || name.starts_with(RDMA_DOMAIN);
+    pods.iter()
+        .filter(|pod| pod.resources.iter().any(holds))
+        .map(PodFacts::id)
+        .collect()
+}
+
+fn view(name: &str, object: &GpuRdmaNode, facts: &NodeFacts) -> NodeView {
+    let status = object.status.as_ref();
+    NodeView {
+        name: name.to_owned(),
+        install_hash: object.spec.install_hash.clone(),
+        fresh: is_fresh(object),
+        plan: status.and_then(|status| status.plan.clone()),
+        grant: object.spec.maintenance.clone(),
+        progress: status.and_then(|status| status.maintenance.clone()),
+        tainted: facts.tainted,
+        holders: Vec::new(),
+        driver: Driver::NotOurs,
+    }
+}
+
+/// Whether the agent's status is about the present generation.
+#[must_use]
+pub fn is_fresh(object: &GpuRdmaNode) -> bool {
+    let observed = object
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
+    observed.is_some() && observed == object.metadata.generation
+}
+
+fn driver(
+    cluster: &Cluster,
+    template_hash: Option<&str>,
+    object: &GpuRdmaNode,
+    facts: &NodeFacts,
+    pods: &[PodFacts],
+) -> Driver {
+    let pod = pods
+        .iter()
+        .find_map(|pod| pod.driver.as_ref().map(|driver| (pod, driver)));
+    let label = facts.labels.get(DRIVER_LABEL);
+    match (label, pod) {
+        (None, Some(_)) => Driver::Starting,
+        (None, None) if cluster.driver.is_some() && may_have_driver(object) => Driver::Missing,
+        (None, None) => Driver::NotOurs,
+        (Some(_), _) if cluster.driver.is_none() => Driver::Unwanted,
+        (Some(label), _) if *label != cluster.name => Driver::Missing,
+        (Some(_), None) => Driver::Starting,
+        (Some(_), Some((_, driver))) if driver.deleting => Driver::Starting,
+        (Some(_), Some((pod, driver))) if template_hash != Some(&driver.template_hash) => {
+            Driver::Outdated {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+            }
+        }
+        (Some(_), Some((_, driver))) if driver.ready => Driver::Current,
+        (Some(_), Some(_)) => Driver::Starting,
+    }
+}
+
+/// Only where the agent has reported a machine that the driver is for.
+fn may_have_driver(object: &GpuRdmaNode) -> bool {
+    let phase = object.status.as_ref().map(|status| status.phase);
+    !matches!(phase, None | Some(Phase::Pending | Phase::NotApplicable))
+}
+
+#[cfg(test)]
+mod tests;
