@@ -42,7 +42,7 @@ impl Knowledge {
         match reading {
             Reading::Good(file) => return self.replace(*file, now).forget(now, quiet),
             Reading::Gone => {
-                self.withdraw("there is no node file: the agent vouches for no device".to_owned())
+                self.withdraw("there is no node file: the agent vouches for no device".to_owned());
             }
             Reading::OtherBoot { file, host } => {
                 self.withdraw(format!(
