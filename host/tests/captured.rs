@@ -1,0 +1,167 @@
+//! Captured `/sys` trees of real machines (hwloc's test suite). They are others' data and no part of this repository:
+//! the tests look for them in `GPURDMA_SYSFS_TREES`, else in `../shared/machines/sysfs` beside the workspace.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use host::capture::capture;
+use host::facts::facts;
+use host::machine::{Options, machine};
+use host::root::Root;
+use topology::fact::Fact;
+use topology::machine::{LinkLayer, PciKind, PciParent, PortState};
+
+/// The unpacked tree of an archive; `None`, said on the way, where the archives were not laid.
+fn tree(archive: &str) -> Option<(tempfile::TempDir, Root)> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/machines/sysfs");
+    let folder = std::env::var_os("GPURDMA_SYSFS_TREES").map_or(beside, PathBuf::from);
+    let archive = folder.join(format!("{archive}.tar.bz2"));
+    if !archive.exists() {
+        println!("not laid: {}", archive.display());
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let status = Command::new("tar")
+        .arg("-xjf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(directory.path())
+        .status()
+        .unwrap();
+    assert!(status.success(), "tar -xjf {}", archive.display());
+    let top = std::fs::read_dir(directory.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    Some((directory, Root::new(top)))
+}
+
+#[test]
+fn a_machine_with_a_connectx_3_is_read_whole() {
+    let Some((_keep, root)) = tree("32em64t-2n8c+dax+nvme+mic+dimms") else {
+        return;
+    };
+    let machine = machine(&root, &Options::default());
+    assert_eq!(machine.functions.len(), 137);
+    assert!(machine.gpus.is_empty());
+    let names: Vec<_> = machine.nics.iter().map(|nic| nic.name()).collect();
+    assert_eq!(names, ["mlx4_0"]);
+    // The capture has the link of a Xeon Phi's device and not the device.
+    assert_eq!(machine.notes.len(), 1, "{:?}", machine.notes);
+    assert!(machine.notes[0].contains("scif0"));
+    let nic = &machine.nics[0];
+    assert_eq!(
+        (nic.pci.unwrap().to_string().as_str(), &nic.numa),
+        ("0000:82:00.0", &Fact::Known(1))
+    );
+    let port = &nic.ports[0];
+    assert_eq!(
+        (&port.state, &port.link_layer),
+        (
+            &Fact::Known(PortState::Active),
+            &Fact::Known(LinkLayer::InfiniBand)
+        )
+    );
+    assert_eq!(port.rate_mbps, Fact::Known(56_000));
+    assert_eq!(machine.functions[&nic.pci.unwrap()].kind, PciKind::Nic);
+}
+
+#[test]
+fn a_box_of_two_switches_is_read_whole() {
+    let Some((_keep, root)) = tree("32intel64-2p8co2t+8ve") else {
+        return;
+    };
+    let machine = machine(&root, &Options::default());
+    assert_eq!(
+        machine.functions.len(),
+        28,
+        "as many as the capture has links"
+    );
+    let count = |kind| {
+        machine
+            .functions
+            .values()
+            .filter(|function| function.kind == kind)
+            .count()
+    };
+    let kinds = [
+        PciKind::RootPort,
+        PciKind::SwitchUpstream,
+        PciKind::SwitchDownstream,
+    ]
+    .map(count);
+    assert_eq!(kinds, [3, 3, 10]);
+    assert!(
+        machine.nics.is_empty(),
+        "its RDMA devices were not captured"
+    );
+}
+
+#[test]
+fn a_five_digit_domain_is_read() {
+    let Some((_keep, root)) = tree("2pa-pcidomain32bits") else {
+        return;
+    };
+    let machine = machine(&root, &Options::default());
+    assert_eq!(machine.functions.len(), 9);
+    let far = &machine.functions[&"10000:00:04.0".parse().unwrap()];
+    assert_eq!(
+        (&far.parent, &far.numa),
+        (
+            &PciParent::HostBridge("pci10000:00".to_owned()),
+            &Fact::Absent
+        )
+    );
+    assert_eq!(
+        facts(&root, &Options::default()).hypervisor.fact,
+        Fact::Known(true)
+    );
+}
+
+#[test]
+fn gpus_that_only_the_driver_shows_are_notes() {
+    let Some((_keep, root)) = tree("nvidiagpunumanodes") else {
+        return;
+    };
+    let machine = machine(&root, &Options::default());
+    assert!(machine.gpus.is_empty(), "no vendor was captured");
+    assert_eq!(machine.functions.len(), 6);
+    assert!(
+        machine
+            .functions
+            .values()
+            .all(|function| function.parent == PciParent::Unknown)
+    );
+    assert_eq!(
+        machine
+            .notes
+            .iter()
+            .filter(|note| note.contains("the driver has a GPU at"))
+            .count(),
+        6
+    );
+}
+
+#[test]
+fn a_real_machine_is_captured_and_read_again() {
+    for archive in [
+        "32em64t-2n8c+dax+nvme+mic+dimms",
+        "32intel64-2p8co2t+8ve",
+        "2pa-pcidomain32bits",
+    ] {
+        let Some((_keep, root)) = tree(archive) else {
+            return;
+        };
+        let copy = tempfile::tempdir().unwrap();
+        let copied = Root::new(copy.path());
+        capture(&root, &copied).unwrap();
+        let (before, after) = (
+            machine(&root, &Options::default()),
+            machine(&copied, &Options::default()),
+        );
+        assert_eq!(after.functions, before.functions, "{archive}");
+        assert_eq!(after.nics, before.nics, "{archive}");
+    }
+}
