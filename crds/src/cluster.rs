@@ -36,12 +36,12 @@ use crate::schema::{self, is_default};
     category = "gpurdma",
     derive = "PartialEq",
     validation = Rule::new(rules::NAME_RULE).message(rules::NAME_MESSAGE),
-    printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode"),
-    printcolumn(name = "Matched", type_ = "integer", json_path = ".status.matched"),
-    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.ready"),
-    printcolumn(name = "Pairs", type_ = "integer", json_path = ".status.pairs"),
-    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name":"Mode","type":"string","jsonPath":".spec.mode"}"#,
+    printcolumn = r#"{"name":"Matched","type":"integer","jsonPath":".status.matched"}"#,
+    printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.ready"}"#,
+    printcolumn = r#"{"name":"Pairs","type":"integer","jsonPath":".status.pairs"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(transform = schema::spec)]

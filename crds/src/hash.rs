@@ -59,9 +59,11 @@ pub fn plan_hash(
 
 fn hash(value: &Value) -> Result<String, serde_json::Error> {
     let canonical = serde_json::to_vec(&sorted(value))?;
-    Ok(Sha256::digest(canonical)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
+    let nibbles = Sha256::digest(canonical)
+        .into_iter()
+        .flat_map(|byte| [byte >> 4, byte & 0xf]);
+    Ok(nibbles
+        .filter_map(|nibble| char::from_digit(nibble.into(), 16))
         .collect())
 }
 

@@ -31,31 +31,14 @@ use crate::schema;
     shortname = "grn",
     category = "gpurdma",
     derive = "PartialEq",
-    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.cluster"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "GPUs", type_ = "integer", json_path = ".status.summary.gpus"),
-    printcolumn(name = "NICs", type_ = "integer", json_path = ".status.summary.nics"),
-    printcolumn(
-        name = "Pairs",
-        type_ = "integer",
-        json_path = ".status.summary.admittedPairs"
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        priority = 1,
-        json_path = ".status.conditions[?(@.type==\"Ready\")].message"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Cluster","type":"string","jsonPath":".spec.cluster"}"#,
+    printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"GPUs","type":"integer","jsonPath":".status.summary.gpus"}"#,
+    printcolumn = r#"{"name":"NICs","type":"integer","jsonPath":".status.summary.nics"}"#,
+    printcolumn = r#"{"name":"Pairs","type":"integer","jsonPath":".status.summary.admittedPairs"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].message"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(transform = schema::spec)]

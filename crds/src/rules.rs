@@ -50,8 +50,8 @@ fn rendered((rule, message): &Rule) -> Value {
 }
 
 /// One requirement of a label selector, whose schema is not ours.
-pub(crate) fn selector_expression(schema: Option<&mut Value>) {
-    let Some(Value::Object(object)) = schema else {
+pub(crate) fn selector_expression(schema: &mut Value) {
+    let Value::Object(object) = schema else {
         return;
     };
     let rules = SELECTOR.iter().map(rendered).collect();

@@ -141,7 +141,9 @@ pub(crate) fn label_selector(schema: &mut Schema) {
     for (pointer, key, max) in limits {
         bound(schema, pointer, key, max);
     }
-    crate::rules::selector_expression(schema.pointer_mut("/properties/matchExpressions/items"));
+    if let Some(requirement) = schema.pointer_mut("/properties/matchExpressions/items") {
+        crate::rules::selector_expression(requirement);
+    }
 }
 
 fn bound(schema: &mut Schema, pointer: &str, key: &str, max: u32) {

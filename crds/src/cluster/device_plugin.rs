@@ -65,7 +65,7 @@ pub struct Resource {
     pub nics_per_gpu: u32,
     /// Whether GPUs may share a NIC.
     pub nic_sharing: NicSharing,
-    /// Copies of each NIC, for kind SharedNic.
+    /// Copies of each NIC, for kind `SharedNic`.
     #[schemars(range(max = 100_000))]
     pub replicas: u32,
 }
@@ -148,6 +148,10 @@ pub enum OnNicDown {
 /// Variables put into containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one switch for each variable"
+)]
 pub struct Inject {
     /// `NCCL_TOPO_FILE`.
     #[serde(skip_serializing_if = "is_default")]

@@ -30,11 +30,11 @@ fn walk<'a>(path: &str, schema: &'a Value, visit: &mut impl FnMut(&str, &'a Valu
     }
 }
 
-fn nodes<'a>(schemas: &'a [(String, Value)]) -> Vec<(String, &'a Value)> {
+fn nodes(schemas: &[(String, Value)]) -> Vec<(String, &Value)> {
     let mut all = Vec::new();
     for (kind, schema) in schemas {
         walk(kind, schema, &mut |path, node| {
-            all.push((path.to_owned(), node))
+            all.push((path.to_owned(), node));
         });
     }
     all

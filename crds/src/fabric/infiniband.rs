@@ -22,13 +22,13 @@ pub struct InfiniBand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Partition {
-    /// The 15-bit P_Key, without the membership bit.
+    /// The 15-bit `P_Key`, without the membership bit.
     pub pkey: u16,
     /// Full or limited member.
     pub membership: Membership,
 }
 
-/// Membership of a partition: bit 15 of the P_Key.
+/// Membership of a partition: bit 15 of the `P_Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Membership {
     /// Talks to all.

@@ -69,7 +69,7 @@ fn schema(kind: &str) -> Value {
 fn failures(schema: &Value, object: &Value) -> Vec<ValidationError> {
     Validator::new()
         .validate(schema, object, None)
-        .map_or_else(|errors| errors.into_vec(), |()| Vec::new())
+        .map_or_else(kube::core::cel::ValidationErrors::into_vec, |()| Vec::new())
 }
 
 /// Every rule in a schema.
