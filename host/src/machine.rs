@@ -2,7 +2,7 @@
 //!
 //! Called by the agent, by its one-shot commands and by tests. Nothing fails: what cannot be read is `Unreadable` in its
 //! place, and what contradicts itself is a note. Follows the kernel's `Documentation/ABI/testing/sysfs-bus-pci` and
-//! `sysfs-class-infiniband`. NVLinks are not in `/sys`; the `nvml` feature adds them.
+//! `sysfs-class-infiniband`. Links between GPUs are not in `/sys`; the `nvml` feature adds them.
 
 pub(crate) mod bond;
 pub(crate) mod config;

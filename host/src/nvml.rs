@@ -1,4 +1,4 @@
-//! What only NVIDIA's management library knows: NVLinks, and the CUDA version that the driver supports.
+//! What only NVIDIA's management library knows: links between GPUs, and the CUDA version that the driver supports.
 //!
 //! The library is loaded at run time and let go again at once: no `/dev/nvidia*` stays open while nothing is asked. A
 //! missing library is a fact, not a failure. Called by the agent's probing subcommand.
@@ -146,7 +146,7 @@ fn add_link(device: &Device<'_>, number: u32, gpu: &mut NvmlGpu) {
     }
 }
 
-/// Fills in the NVLinks of the machine's GPUs. Two GPUs that both reach switches have the smaller number of links.
+/// Fills in the links between the machine's GPUs. Two GPUs that both reach switches have the smaller number of links.
 pub fn add_nvlinks(machine: &mut Machine, nvml: &NvmlFacts) {
     let by_address: BTreeMap<_, _> = nvml
         .gpus

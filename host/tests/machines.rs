@@ -1,5 +1,11 @@
 //! Every machine of the topology crate's tests, written as a `/sys` tree and read back.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;

@@ -47,10 +47,8 @@ fn lines(text: &str, change: impl FnMut(&str) -> String) -> String {
 
 /// One processor says what all say; some boards print their serial number at the end.
 fn first_processor(text: &str) -> String {
-    text.lines()
-        .take_while(|line| !line.trim().is_empty())
-        .map(|line| format!("{line}\n"))
-        .collect()
+    let first = text.lines().take_while(|line| !line.trim().is_empty());
+    first.collect::<Vec<_>>().join("\n")
 }
 
 /// `NODE_DESC` is the host's name, as a rule.

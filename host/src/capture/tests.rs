@@ -14,6 +14,57 @@ const SECRETS: [&str; 8] = [
     "b859", "b8:59", "0a0b", "5c11", "deadbeef", "node17", "7f7f7f7f", "c0ffee",
 ];
 
+const DEVICE_FILES: [(&str, &str); 13] = [
+    ("class", "0x020000"),
+    ("vendor", "0x15b3"),
+    ("device", "0x101d"),
+    ("numa_node", "0"),
+    (
+        "resource",
+        "0x00000000c0ffee00 0x00000000c0ffeeff 0x0000000000040200",
+    ),
+    ("net/enxb859aabbccdd/address", "b8:59:aa:bb:cc:dd"),
+    (
+        "infiniband/rocexb85900000000aaaa/node_guid",
+        "b859:0000:0000:aaaa",
+    ),
+    ("infiniband/rocexb85900000000aaaa/node_desc", "node17 mlx5"),
+    (
+        "infiniband/rocexb85900000000aaaa/ports/1/state",
+        "4: ACTIVE",
+    ),
+    (
+        "infiniband/rocexb85900000000aaaa/ports/1/gids/0",
+        "fe80:0000:0000:0000:b859:0000:0000:aaaa",
+    ),
+    (
+        "infiniband/rocexb85900000000aaaa/ports/1/gids/3",
+        "0000:0000:0000:0000:0000:ffff:0a0b:0c0d",
+    ),
+    (
+        "infiniband/rocexb85900000000aaaa/ports/1/gids/4",
+        "0000:0000:0000:0000:0000:0000:0000:0000",
+    ),
+    (
+        "infiniband/rocexb85900000000aaaa/ports/1/gid_attrs/ndevs/0",
+        "enxb859aabbccdd",
+    ),
+];
+const OTHER_FILES: [(&str, &str); 6] = [
+    ("/sys/class/net/veth7f7f7f7f/address", "7f:7f:7f:7f:7f:7f"),
+    (
+        "/proc/driver/nvidia/gpus/0000:13:00.0/information",
+        "GPU UUID: \t GPU-deadbeef-0000-0000-0000-000000000001",
+    ),
+    ("/proc/sys/kernel/random/boot_id", "deadbeef-1"),
+    ("/proc/modules", "ib_core 1 0 - Live 0xffffffffc0ffee00"),
+    (
+        "/etc/infiniband/openib.conf",
+        "ONBOOT=yes\nNODE_DESC=node17",
+    ),
+    ("/etc/hostname", "node17"),
+];
+
 /// A machine full of what should not be shown around.
 fn machine() -> (tempfile::TempDir, Root) {
     let directory = tempfile::tempdir().unwrap();
@@ -21,76 +72,26 @@ fn machine() -> (tempfile::TempDir, Root) {
     let mut config = vec![0x77; 4096];
     config[300..304].copy_from_slice(b"5c11");
     root.put(&format!("/{NIC}/config"), config).unwrap();
-    for (file, value) in [
-        ("class", "0x020000"),
-        ("vendor", "0x15b3"),
-        ("device", "0x101d"),
-        ("numa_node", "0"),
-    ] {
-        root.put(&format!("/{NIC}/{file}"), value).unwrap();
+    for (file, value) in DEVICE_FILES {
+        root.put(&format!("/{NIC}/{file}"), format!("{value}\n"))
+            .unwrap();
     }
-    root.put(
-        &format!("/{NIC}/resource"),
-        "0x00000000c0ffee00 0x00000000c0ffeeff 0x0000000000040200\n",
-    )
-    .unwrap();
-    root.put_link("/sys/bus/pci/devices/0000:14:00.0", &format!("/{NIC}"))
+    for (path, value) in OTHER_FILES {
+        root.put(path, format!("{value}\n")).unwrap();
+    }
+    let function = format!("/{NIC}");
+    root.put_link("/sys/bus/pci/devices/0000:14:00.0", &function)
         .unwrap();
-    let device = format!("/{NIC}/infiniband/rocexb85900000000aaaa");
-    root.put_link("/sys/class/infiniband/rocexb85900000000aaaa", &device)
-        .unwrap();
-    root.put(&format!("{device}/node_guid"), "b859:0000:0000:aaaa\n")
-        .unwrap();
-    root.put(&format!("{device}/node_desc"), "node17 mlx5\n")
-        .unwrap();
-    root.put(&format!("{device}/ports/1/state"), "4: ACTIVE\n")
-        .unwrap();
-    root.put(
-        &format!("{device}/ports/1/gids/0"),
-        "fe80:0000:0000:0000:b859:0000:0000:aaaa\n",
-    )
-    .unwrap();
-    root.put(
-        &format!("{device}/ports/1/gids/3"),
-        "0000:0000:0000:0000:0000:ffff:0a0b:0c0d\n",
-    )
-    .unwrap();
-    root.put(
-        &format!("{device}/ports/1/gids/4"),
-        "0000:0000:0000:0000:0000:0000:0000:0000\n",
-    )
-    .unwrap();
-    root.put(
-        &format!("{device}/ports/1/gid_attrs/ndevs/0"),
-        "enxb859aabbccdd\n",
-    )
-    .unwrap();
-    root.put_link(&format!("{device}/device"), &format!("/{NIC}"))
-        .unwrap();
-    let netdev = format!("/{NIC}/net/enxb859aabbccdd");
-    root.put(&format!("{netdev}/address"), "b8:59:aa:bb:cc:dd\n")
-        .unwrap();
-    root.put_link(&format!("{netdev}/device"), &format!("/{NIC}"))
-        .unwrap();
-    root.put_link("/sys/class/net/enxb859aabbccdd", &netdev)
-        .unwrap();
-    root.put("/sys/class/net/veth7f7f7f7f/address", "7f:7f:7f:7f:7f:7f\n")
-        .unwrap();
-    root.put(
-        "/proc/driver/nvidia/gpus/0000:13:00.0/information",
-        "GPU UUID: \t GPU-deadbeef-0000-0000-0000-000000000001\n",
-    )
-    .unwrap();
-    root.put("/proc/sys/kernel/random/boot_id", "deadbeef-1\n")
-        .unwrap();
-    root.put("/proc/modules", "ib_core 1 0 - Live 0xffffffffc0ffee00\n")
-        .unwrap();
-    root.put(
-        "/etc/infiniband/openib.conf",
-        "ONBOOT=yes\nNODE_DESC=node17\n",
-    )
-    .unwrap();
-    root.put("/etc/hostname", "node17\n").unwrap();
+    for (class, name) in [
+        ("infiniband", "rocexb85900000000aaaa"),
+        ("net", "enxb859aabbccdd"),
+    ] {
+        let entry = format!("/{NIC}/{class}/{name}");
+        root.put_link(&format!("{entry}/device"), &function)
+            .unwrap();
+        root.put_link(&format!("/sys/class/{class}/{name}"), &entry)
+            .unwrap();
+    }
     (directory, root)
 }
 

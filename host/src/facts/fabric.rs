@@ -1,4 +1,4 @@
-//! RDMA ports and network interfaces beyond what pairing needs: subnet manager, GIDs, P_Keys, MTU, addresses.
+//! RDMA ports and network interfaces beyond what pairing needs: subnet manager, GIDs, `P_Key`s, MTU, addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub struct RdmaPort {
     pub sm_lid: Fact<u32>,
     /// GIDs that are set, in the order of their index.
     pub gids: Fact<Vec<Gid>>,
-    /// P_Keys that are set, by index.
+    /// `P_Key`s that are set, by index.
     pub pkeys: Fact<BTreeMap<u32, u16>>,
 }
 

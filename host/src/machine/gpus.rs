@@ -54,7 +54,7 @@ pub(crate) fn read(
     gpus
 }
 
-/// Display controllers (0x03…) and processing accelerators (0x1200); NVSwitches (0x0680) and audio are neither.
+/// Display controllers (0x03…) and processing accelerators (0x1200); switches (0x0680) and audio are neither.
 pub(crate) fn is_gpu(function: &PciFunction, options: &Options) -> bool {
     let vendor = function
         .vendor

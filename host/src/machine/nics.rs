@@ -106,7 +106,7 @@ fn place(root: &Root, path: &str, notes: &mut Vec<String>) -> (Option<PciAddress
         Fact::Known(pci) => return (Some(pci), netdevs),
         Fact::Absent => {}
         Fact::Unreadable(why) => {
-            notes.push(format!("{path}: its PCI function is not readable: {why}"))
+            notes.push(format!("{path}: its PCI function is not readable: {why}"));
         }
     }
     let Fact::Known(parent) = root.read(&format!("{path}/parent")) else {

@@ -32,7 +32,10 @@ fn machine() -> Machine {
     }
 }
 
-fn nvml(gpus: [(u8, &[(u8, u32)], u32); 2]) -> NvmlFacts {
+/// Bus, links to peers by their bus, links to switches.
+type Links<'a> = (u8, &'a [(u8, u32)], u32);
+
+fn nvml(gpus: [Links<'_>; 2]) -> NvmlFacts {
     let gpus = gpus.map(|(bus, peers, switch_links)| NvmlGpu {
         pci: Fact::Known(at(bus)),
         uuid: Fact::Absent,
