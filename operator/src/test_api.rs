@@ -32,6 +32,9 @@ impl Recorded {
             .next()
             .unwrap_or_default();
         object["metadata"]["name"] = json!(name);
+        if object.get("spec").is_none() {
+            object["spec"] = json!({});
+        }
         object
     }
 }

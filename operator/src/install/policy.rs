@@ -81,7 +81,9 @@ fn rule() -> NamedRuleWithOperations {
 /// `request.name`, because a deletion has no object.
 fn validation() -> Validation {
     let claim = format!("request.userInfo.extra['{CLAIM}']");
-    let present = format!("'{CLAIM}' in request.userInfo.extra && {claim}.size() == 1");
+    let present = format!(
+        "has(request.userInfo.extra) && '{CLAIM}' in request.userInfo.extra && {claim}.size() == 1"
+    );
     let who = format!("({present}) ? {claim}[0] : 'no node'");
     Validation {
         expression: format!("{present} && {claim}[0] == request.name"),
