@@ -51,7 +51,7 @@ struct Component {
     /// Name of the DaemonSet.
     name: String,
     /// Value of [`COMPONENT_LABEL`].
-    component: &'static str,
+    role: &'static str,
     /// Labels beside the common ones.
     labels: Vec<(&'static str, String)>,
     /// How pods are replaced.
@@ -95,14 +95,14 @@ fn table(inputs: &Inputs<'_>) -> Vec<Component> {
 fn render(component: Component, namespace: &str) -> DaemonSet {
     let Component {
         name,
-        component,
+        role,
         labels,
         strategy,
         pod,
     } = component;
     let mut selector = BTreeMap::from([
         ("app.kubernetes.io/name".to_owned(), "gpu-rdma".to_owned()),
-        (COMPONENT_LABEL.to_owned(), component.to_owned()),
+        (COMPONENT_LABEL.to_owned(), role.to_owned()),
     ]);
     selector.extend(
         labels
@@ -165,11 +165,10 @@ pub fn template_hash(daemon_set: &DaemonSet) -> Option<&str> {
 /// value gives the same bytes.
 fn hash(value: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(value).unwrap_or_default();
-    Sha256::digest(bytes)
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let digest = Sha256::digest(bytes);
+    let first = digest.iter().take(8);
+    let number = first.fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{number:016x}")
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub fn on_error(cluster: &Arc<GpuRdmaCluster>, error: &Error, context: &Arc<Cont
     context.metrics.failed(handling.label);
     match category {
         Category::NotSynced | Category::Gone => {
-            tracing::debug!(cluster = name, message, "reconciliation put off")
+            tracing::debug!(cluster = name, message, "reconciliation put off");
         }
         _ => tracing::warn!(
             cluster = name,
@@ -106,7 +106,7 @@ pub fn on_error(cluster: &Arc<GpuRdmaCluster>, error: &Error, context: &Arc<Cont
         tokio::spawn(async move {
             events
                 .warning(&about, reason, "Reconcile", format!("{message}. {remedy}"))
-                .await
+                .await;
         });
     }
     Action::requeue(context.backoff.failed(&name, handling.delay))

@@ -47,7 +47,6 @@ pub struct ServeError {
 }
 
 /// The routes of the health port.
-#[must_use]
 pub fn health(readiness: Readiness) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok" }))
@@ -59,7 +58,6 @@ pub fn health(readiness: Readiness) -> Router {
 }
 
 /// The routes of the metrics port.
-#[must_use]
 pub fn metrics(metrics: Metrics) -> Router {
     let text = |State(metrics): State<Metrics>| async move {
         ([(header::CONTENT_TYPE, OPEN_METRICS)], metrics.text()).into_response()

@@ -73,7 +73,7 @@ impl Leadership {
         match self.task.await {
             Ok(Ok(_)) => tracing::info!("lease given back"),
             Ok(Err(error)) => {
-                tracing::warn!(error = %crate::error::chain(&error), "cannot give the lease back")
+                tracing::warn!(error = %crate::error::chain(&error), "cannot give the lease back");
             }
             Err(error) => tracing::warn!(%error, "the lease's task failed"),
         }

@@ -51,7 +51,7 @@ async fn give(
     let Some(object) = write_grant(client, node, Some(grant)).await? else {
         return Ok(());
     };
-    let note = format!(
+    let text = format!(
         "Granted plan {} to node {node}, attempt {}.",
         grant.granted_plan, grant.attempt
     );
@@ -60,7 +60,7 @@ async fn give(
             &object.object_ref(&()),
             EventReason::MaintenanceGranted.as_str(),
             "Grant",
-            note,
+            text,
         )
         .await;
     Ok(())
@@ -70,7 +70,7 @@ async fn take_back(client: &Client, events: &Events, node: &str, end: End) -> Re
     let Some(object) = write_grant(client, node, None).await? else {
         return Ok(());
     };
-    let (reason, note) = match end {
+    let (reason, text) = match end {
         End::Completed => (
             EventReason::MaintenanceCompleted,
             "The agent completed the granted plan.",
@@ -93,7 +93,7 @@ async fn take_back(client: &Client, events: &Events, node: &str, end: End) -> Re
             &object.object_ref(&()),
             reason.as_str(),
             "Grant",
-            note.to_owned(),
+            text.to_owned(),
         )
         .await;
     Ok(())
@@ -159,14 +159,14 @@ async fn replace(
     kube_io::delete(&api, name, &DeleteParams::default()).await?;
     let object = Api::<GpuRdmaNode>::all(client.clone()).get_opt(node).await;
     if let Ok(Some(object)) = object {
-        let note =
+        let text =
             format!("Deleted driver pod {namespace}/{name}; its successor has the new version.");
         events
             .normal(
                 &object.object_ref(&()),
                 EventReason::DriverPodRestarted.as_str(),
                 "Replace",
-                note,
+                text,
             )
             .await;
     }

@@ -1,4 +1,4 @@
-//! Counters and gauges of the operator, in the OpenMetrics text form.
+//! Counters and gauges of the operator, in the `OpenMetrics` text form.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

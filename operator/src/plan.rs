@@ -36,13 +36,16 @@ pub struct Settings<'a> {
     pub config: &'a Config,
 }
 
+/// Labels to change: a value to set, none to remove.
+pub type Labels = BTreeMap<&'static str, Option<String>>;
+
 /// Labels of one node: a value to set, none to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
     /// The node.
     pub node: String,
     /// The labels.
-    pub labels: BTreeMap<&'static str, Option<String>>,
+    pub labels: Labels,
 }
 
 /// What has to change.
@@ -129,8 +132,7 @@ fn join(snapshot: &Snapshot, cluster: &Cluster, members: &[&str], changes: &mut 
         if existing.is_none_or(|existing| differs(existing, &desired)) {
             changes.gpu_nodes.push(desired);
         }
-        if let Some(value) = plugin_label(cluster, existing, facts) {
-            let labels = BTreeMap::from([(PLUGIN_LABEL, value)]);
+        if let Some(labels) = plugin_label(cluster, existing, facts) {
             changes.labels.push(LabelChange {
                 node: (*name).to_owned(),
                 labels,
@@ -186,13 +188,13 @@ fn differs(existing: &GpuRdmaNode, desired: &GpuRdmaNode) -> bool {
         || selector(existing) != selector(desired)
 }
 
-/// The change of the plugin's label: outer none is no change. Paused keeps what is there; a node that the agent calls
+/// The change of the plugin's label, if any. Paused keeps what is there; a node that the agent calls
 /// not applicable gets no plugin, but keeps one that it has.
 fn plugin_label(
     cluster: &Cluster,
     existing: Option<&GpuRdmaNode>,
     facts: &NodeFacts,
-) -> Option<Option<String>> {
+) -> Option<Labels> {
     let now = facts.labels.get(PLUGIN_LABEL).map(String::as_str);
     let phase = existing
         .and_then(|node| node.status.as_ref())
@@ -202,8 +204,8 @@ fn plugin_label(
         | (false, Mode::Enforce, Some("true"))
         | (false, Mode::Observe | Mode::Plan, None) => None,
         (false, Mode::Enforce, None) if phase == Some(Phase::NotApplicable) => None,
-        (false, Mode::Enforce, _) => Some(Some("true".to_owned())),
-        (false, Mode::Observe | Mode::Plan, Some(_)) => Some(None),
+        (false, Mode::Enforce, _) => Some(Labels::from([(PLUGIN_LABEL, Some("true".to_owned()))])),
+        (false, Mode::Observe | Mode::Plan, Some(_)) => Some(Labels::from([(PLUGIN_LABEL, None)])),
     }
 }
 

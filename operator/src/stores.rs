@@ -2,7 +2,6 @@
 //! has changed. A node's heartbeat or a pod without our resources rings nothing.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +18,11 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::components::{APPLIED_HASH, MANAGED_BY_LABEL, MANAGER};
-use crate::facts::{NodeFacts, PodFacts, strip_node, strip_pod};
+use crate::components::{MANAGED_BY_LABEL, MANAGER};
+use crate::facts::{NodeFacts, strip_node, strip_pod};
 use crate::rollout::{Decision, Step};
+
+mod essence;
 
 /// What is cached.
 #[derive(Clone)]
@@ -53,32 +54,32 @@ impl Stores {
             Api::all(client.clone()),
             all(),
             strip_meta,
-            cluster_essence,
+            essence::cluster,
             bell,
         );
         let (nodes, task2) = follow(
             Api::all(client.clone()),
             all(),
             strip_node,
-            node_essence,
+            essence::node,
             bell,
         );
         let (gpu_nodes, task3) = follow(
             Api::all(client.clone()),
             all(),
             strip_meta,
-            any_change,
+            essence::gpu_node,
             bell,
         );
         let (pods, task4) = follow(
             Api::all(client.clone()),
             placed,
             strip_pod,
-            pod_essence,
+            essence::pod,
             bell,
         );
         let daemon_sets = Api::namespaced(client.clone(), namespace);
-        let (daemon_sets, task5) = follow(daemon_sets, ours, strip_meta, daemon_set_essence, bell);
+        let (daemon_sets, task5) = follow(daemon_sets, ours, strip_meta, essence::daemon_set, bell);
         (
             Self {
                 clusters,
@@ -218,48 +219,8 @@ fn key<K: ResourceExt>(object: &K) -> (String, String) {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-fn hashed(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
 fn strip_meta<K: ResourceExt>(object: &mut K) {
     object.managed_fields_mut().clear();
-}
-
-/// A cluster's own status is written here: it must not ring the bell.
-fn cluster_essence(cluster: &GpuRdmaCluster) -> Option<u64> {
-    let meta = &cluster.metadata;
-    Some(hashed(&(
-        &meta.uid,
-        meta.generation,
-        &meta.finalizers,
-        meta.deletion_timestamp.is_some(),
-    )))
-}
-
-fn node_essence(node: &Node) -> Option<u64> {
-    Some(hashed(&NodeFacts::of(node)))
-}
-
-fn any_change(node: &GpuRdmaNode) -> Option<u64> {
-    Some(hashed(&node.metadata.resource_version))
-}
-
-fn pod_essence(pod: &Pod) -> Option<u64> {
-    let facts = PodFacts::of(pod)?;
-    (!facts.resources.is_empty() || facts.driver.is_some()).then(|| hashed(&facts))
-}
-
-fn daemon_set_essence(set: &DaemonSet) -> Option<u64> {
-    let meta = &set.metadata;
-    let applied = set.annotations().get(APPLIED_HASH);
-    Some(hashed(&(
-        meta.generation,
-        applied,
-        meta.deletion_timestamp.is_some(),
-    )))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crds::GpuRdmaNode;
 use crds::names::DRIVER_LABEL;
 use crds::node::Phase;
 
-use crate::facts::{NodeFacts, PodFacts};
+use crate::facts::{DriverPod, NodeFacts, PodFacts};
 use crate::gather::Snapshot;
 use crate::rollout::{Driver, NodeView};
 use crate::validate::{Cluster, Validated};
@@ -98,21 +98,27 @@ fn driver(
         .find_map(|pod| pod.driver.as_ref().map(|driver| (pod, driver)));
     let label = facts.labels.get(DRIVER_LABEL);
     match (label, pod) {
-        (None, Some(_)) => Driver::Starting,
         (None, None) if cluster.driver.is_some() && may_have_driver(object) => Driver::Missing,
         (None, None) => Driver::NotOurs,
         (Some(_), _) if cluster.driver.is_none() => Driver::Unwanted,
         (Some(label), _) if *label != cluster.name => Driver::Missing,
-        (Some(_), None) => Driver::Starting,
-        (Some(_), Some((_, driver))) if driver.deleting => Driver::Starting,
-        (Some(_), Some((pod, driver))) if template_hash != Some(&driver.template_hash) => {
-            Driver::Outdated {
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-            }
-        }
-        (Some(_), Some((_, driver))) if driver.ready => Driver::Current,
-        (Some(_), Some(_)) => Driver::Starting,
+        (Some(_), Some((pod, driver))) if !driver.deleting => placed(pod, driver, template_hash),
+        (None, Some(_)) | (Some(_), _) => Driver::Starting,
+    }
+}
+
+/// The driver of a pod that stays.
+fn placed(pod: &PodFacts, driver: &DriverPod, template_hash: Option<&str>) -> Driver {
+    if template_hash != Some(&driver.template_hash) {
+        return Driver::Outdated {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+        };
+    }
+    if driver.ready {
+        Driver::Current
+    } else {
+        Driver::Starting
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Component {
     };
     Component {
         name: AGENT.to_owned(),
-        component: "agent",
+        role: "agent",
         labels: Vec::new(),
         strategy: rolling(),
         pod,

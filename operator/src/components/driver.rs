@@ -53,7 +53,7 @@ pub(super) fn component(inputs: &Inputs<'_>, cluster: &Cluster) -> Option<Compon
     };
     Some(Component {
         name: driver_name(&cluster.name),
-        component: "driver",
+        role: "driver",
         labels: label,
         strategy,
         pod,

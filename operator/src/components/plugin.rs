@@ -35,7 +35,7 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Component {
     };
     Component {
         name: PLUGIN.to_owned(),
-        component: "plugin",
+        role: "plugin",
         labels: Vec::new(),
         strategy: rolling(),
         pod,

@@ -18,9 +18,10 @@ fn rendered(config: &Config, clusters: &[Cluster], plugin_wanted: bool) -> Strin
         clusters: &clusters,
         plugin_wanted,
     };
-    daemon_sets(&inputs)
-        .iter()
-        .map(|set| format!("---\n{}", serde_yaml::to_string(set).unwrap()))
+    let sets = daemon_sets(&inputs);
+    let documents = sets.iter().map(|set| serde_yaml::to_string(set).unwrap());
+    documents
+        .flat_map(|text| ["---\n".to_owned(), text])
         .collect()
 }
 

@@ -319,7 +319,7 @@ fn a_hand_edited_daemon_set_is_put_right_and_defaults_are_no_edit() {
     edit(&mut world, |pod| pod.restart_policy = Some("Always".into()));
     assert!(world.plan("c").is_empty());
     edit(&mut world, |pod| {
-        pod.containers[0].image = Some("example.org/other".into())
+        pod.containers[0].image = Some("example.org/other".into());
     });
     assert_eq!(world.plan("c").daemon_sets.len(), 1);
 }

@@ -44,12 +44,12 @@ fn granted_node(name: &str) -> NodeView {
     }
 }
 
-fn progress(completed: bool) -> Option<MaintenanceStatus> {
-    Some(MaintenanceStatus {
+fn progress(completed: bool) -> MaintenanceStatus {
+    MaintenanceStatus {
         granted_plan: "p1".into(),
         completed,
         ..MaintenanceStatus::default()
-    })
+    }
 }
 
 fn only(policy: Policy, node: NodeView) -> (Vec<Step>, State) {
@@ -96,7 +96,7 @@ fn a_node_goes_through_taint_wait_grant_and_back() {
     view.grant = Some(grant);
     view.fresh = false;
     assert_eq!(only(ENFORCE, view.clone()), (vec![], State::Running));
-    view.progress = progress(true);
+    view.progress = Some(progress(true));
     assert_eq!(
         only(ENFORCE, view.clone()),
         (vec![Step::EndGrant(End::Completed)], State::WaitingForAgent)
@@ -203,7 +203,7 @@ fn grants_end_for_their_reasons_only() {
         (granted_node("n1"), None),
         (
             NodeView {
-                progress: progress(true),
+                progress: Some(progress(true)),
                 ..granted_node("n1")
             },
             Some(End::Completed),
@@ -233,7 +233,7 @@ fn grants_end_for_their_reasons_only() {
         (
             NodeView {
                 plan: Some(plan("p2", Cost::Traffic)),
-                progress: progress(false),
+                progress: Some(progress(false)),
                 ..granted_node("n1")
             },
             None,

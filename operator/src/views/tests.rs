@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::facts::DriverPod;
 use crate::validate::tests::cluster;
 
 fn object(phase: Option<Phase>) -> GpuRdmaNode {
