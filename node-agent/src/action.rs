@@ -53,7 +53,9 @@ impl Change {
         match self {
             Self::LoadModule(_) => "loaded",
             Self::UnloadModule(_) => "unloaded",
-            Self::SetOpenibConf { value: Some(value), .. } => value,
+            Self::SetOpenibConf {
+                value: Some(value), ..
+            } => value,
             Self::SetOpenibConf { value: None, .. } => "(not set)",
         }
     }
@@ -75,7 +77,10 @@ impl Change {
                 format!("{name} and what it depends on are loaded, until the next boot")
             }
             Self::UnloadModule(name) => format!("{name}, loaded by this agent, is unloaded"),
-            Self::SetOpenibConf { key, value: Some(value) } => {
+            Self::SetOpenibConf {
+                key,
+                value: Some(value),
+            } => {
                 format!("{key}={value} is written; in effect after openibd restarts")
             }
             Self::SetOpenibConf { key, value: None } => {
@@ -144,8 +149,15 @@ impl Action {
             Some(Blocked::Waits(what)) => Some(format!("waits: {what}")),
             None => None,
         };
-        let failed = self.last_error.as_ref().map(|error| format!("last attempt: {error}"));
-        blocked.into_iter().chain(failed).collect::<Vec<_>>().join("; ")
+        let failed = self
+            .last_error
+            .as_ref()
+            .map(|error| format!("last attempt: {error}"));
+        blocked
+            .into_iter()
+            .chain(failed)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// The action as it stands in the status.
@@ -165,13 +177,24 @@ impl Action {
 /// One action as a person reads it in a plan.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { change, precondition, attempts, budget, .. } = self;
+        let Self {
+            change,
+            precondition,
+            attempts,
+            budget,
+            ..
+        } = self;
         let (kind, target, desired) = (change.kind(), change.target(), change.desired());
         writeln!(f, "{kind} {target} -> {desired}")?;
         writeln!(f, "  because  {precondition}")?;
         writeln!(f, "  effect   {}", change.effect())?;
         writeln!(f, "  verified {}", change.verification())?;
-        writeln!(f, "  cost     {:?}, attempt {} of {budget}", change.cost(), attempts + 1)?;
+        let next = (attempts + 1).min(*budget);
+        writeln!(
+            f,
+            "  cost     {:?}, attempt {next} of {budget}",
+            change.cost()
+        )?;
         match self.message() {
             message if message.is_empty() => Ok(()),
             message => writeln!(f, "  state    {message}"),

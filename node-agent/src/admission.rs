@@ -67,7 +67,9 @@ pub fn admit(case: &Case<'_>) -> Admission {
     }
     match (case.kubelet_answered, case.was_admitted) {
         (true, _) => Admission::Admitted("no evidence against it".to_owned()),
-        (false, true) => Admission::Admitted("admitted before on this boot; the kubelet does not answer now".to_owned()),
+        (false, true) => Admission::Admitted(
+            "admitted before on this boot; the kubelet does not answer now".to_owned(),
+        ),
         (false, false) => Admission::Waits(
             "waits for the kubelet to say that no other plugin advertises the GPU".to_owned(),
         ),
@@ -77,7 +79,11 @@ pub fn admit(case: &Case<'_>) -> Admission {
 fn evidence(case: &Case<'_>) -> Option<Refusal> {
     if !case.missing.is_empty() {
         let message = format!("{} is not there any more", case.missing.join(", "));
-        return Some(Refusal { reason: NodeReason::PairsRefused, finding: None, message });
+        return Some(Refusal {
+            reason: NodeReason::PairsRefused,
+            finding: None,
+            message,
+        });
     }
     if case.gpu_without_driver {
         let message = "the GPU has no driver, so it has no UUID: install or load the NVIDIA driver";
@@ -89,7 +95,11 @@ fn evidence(case: &Case<'_>) -> Option<Refusal> {
     }
     if let Some(foreign) = case.foreign {
         let (reason, message) = (NodeReason::ForeignGpuAdvertiser, foreign.reason());
-        return Some(Refusal { reason, finding: None, message });
+        return Some(Refusal {
+            reason,
+            finding: None,
+            message,
+        });
     }
     case.injection.clone().err()
 }

@@ -35,13 +35,23 @@ pub fn apply(
     allowed: Cost,
     now: Timestamp,
 ) -> Result<Applied, StoreError> {
-    let mut applied = Applied { memory: decision.memory.clone(), ..Applied::default() };
+    let mut applied = Applied {
+        memory: decision.memory.clone(),
+        ..Applied::default()
+    };
     if desired.mode != Mode::Enforce {
         return Ok(applied);
     }
     applied.written = write_files(settings, observed, decision)?;
     if !desired.paused {
-        run_actions(settings, observed, &decision.plan, allowed, now, &mut applied)?;
+        run_actions(
+            settings,
+            observed,
+            &decision.plan,
+            allowed,
+            now,
+            &mut applied,
+        )?;
     }
     Ok(applied)
 }
@@ -66,7 +76,9 @@ pub fn run_actions(
         match result {
             // Without a place to count attempts nothing more is tried.
             Err(ExecuteError::Store(error)) => return Err(error),
-            result => applied.actions.push((name, result.err().map(|error| chain(&error)))),
+            result => applied
+                .actions
+                .push((name, result.err().map(|error| chain(&error)))),
         }
     }
     Ok(())
@@ -94,7 +106,10 @@ fn write_files(
     if let Some(spec) = &decision.cdi {
         note(&cdi_file, write_json(root, &cdi_file, spec)?);
     }
-    note(NODE_FILE, write_text(root, NODE_FILE, &decision.node_file.to_json())?);
+    note(
+        NODE_FILE,
+        write_text(root, NODE_FILE, &decision.node_file.to_json())?,
+    );
     remove_stale(settings, observed, decision, &mut note)?;
     remember(settings, observed, decision, &mut note)?;
     Ok(written)
@@ -129,10 +144,16 @@ fn remember(
 ) -> Result<(), StoreError> {
     let (before, now) = (&observed.before.memory, &decision.memory);
     if before.attempts != now.attempts {
-        note(ATTEMPTS_FILE, write_json(&settings.root, ATTEMPTS_FILE, &now.attempts)?);
+        note(
+            ATTEMPTS_FILE,
+            write_json(&settings.root, ATTEMPTS_FILE, &now.attempts)?,
+        );
     }
     if before.journal != now.journal {
-        note(JOURNAL_FILE, write_json(&settings.root, JOURNAL_FILE, &now.journal)?);
+        note(
+            JOURNAL_FILE,
+            write_json(&settings.root, JOURNAL_FILE, &now.journal)?,
+        );
     }
     Ok(())
 }

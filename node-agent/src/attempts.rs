@@ -50,8 +50,11 @@ impl Attempts {
             return (self, false);
         }
         let reset = reset.map(str::to_owned).or(self.reset);
-        let fresh =
-            Self { install_hash: install_hash.to_owned(), reset, actions: BTreeMap::new() };
+        let fresh = Self {
+            install_hash: install_hash.to_owned(),
+            reset,
+            actions: BTreeMap::new(),
+        };
         (fresh, true)
     }
 
@@ -59,7 +62,9 @@ impl Attempts {
     #[must_use]
     pub fn of(&self, change: &Change) -> (u32, Option<String>) {
         let count = self.actions.get(&change.attempt_key());
-        let error = count.map(|c| c.last_error.clone()).filter(|text| !text.is_empty());
+        let error = count
+            .map(|c| c.last_error.clone())
+            .filter(|text| !text.is_empty());
         (count.map_or(0, |c| c.attempts), error)
     }
 
@@ -71,7 +76,11 @@ impl Attempts {
             return Some(Blocked::Exhausted);
         }
         let wait = FIRST_WAIT_SECONDS << count.attempts.saturating_sub(1).min(16);
-        let next = count.last_at.0.checked_add(SignedDuration::from_secs(wait)).ok()?;
+        let next = count
+            .last_at
+            .0
+            .checked_add(SignedDuration::from_secs(wait))
+            .ok()?;
         // A clock that was set back must not hold an action for ever.
         let waits = count.attempts > 0 && now < next && count.last_at.0 <= now;
         waits.then(|| Blocked::Waits(format!("next attempt at {}", seconds(next))))
@@ -79,14 +88,17 @@ impl Attempts {
 
     /// Counts an attempt that begins now.
     pub fn begin(&mut self, change: &Change, now: Timestamp) {
-        let count = self.actions.entry(change.attempt_key()).or_insert_with(|| Count {
-            attempts: 0,
-            last_at: Time(now),
-            last_error: String::new(),
-        });
+        let count = self
+            .actions
+            .entry(change.attempt_key())
+            .or_insert_with(|| Count {
+                attempts: 0,
+                last_at: Time(now),
+                last_error: String::new(),
+            });
         count.attempts += 1;
         count.last_at = Time(now);
-        count.last_error = "did not end".to_owned();
+        "did not end".clone_into(&mut count.last_error);
     }
 
     /// Notes how an attempt ended: one that is verified gives its budget back.

@@ -74,9 +74,16 @@ pub struct Mount {
 #[must_use]
 pub fn name(id: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
-    let replaced: String = id.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    let replaced: String = id
+        .chars()
+        .map(|c| if allowed(c) { c } else { '_' })
+        .collect();
     let trimmed = replaced.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    if trimmed.is_empty() { "device".to_owned() } else { trimmed.to_owned() }
+    if trimmed.is_empty() {
+        "device".to_owned()
+    } else {
+        trimmed.to_owned()
+    }
 }
 
 /// The name by which the plugin asks for a device.
@@ -96,18 +103,34 @@ pub fn pair_file(id: &str) -> String {
 pub fn device(id: &str, nodes: impl IntoIterator<Item = String>, described: bool) -> Device {
     let nodes: BTreeSet<String> = nodes.into_iter().collect();
     let mounts = described.then(|| description(id)).into_iter().collect();
-    let edits = Edits { device_nodes: nodes.into_iter().map(node).collect(), mounts };
-    Device { name: name(id), container_edits: edits }
+    let edits = Edits {
+        device_nodes: nodes.into_iter().map(node).collect(),
+        mounts,
+    };
+    Device {
+        name: name(id),
+        container_edits: edits,
+    }
 }
 
 fn node(path: String) -> Node {
-    Node { host_path: path.clone(), path, permissions: "rw".to_owned() }
+    Node {
+        host_path: path.clone(),
+        path,
+        permissions: "rw".to_owned(),
+    }
 }
 
 fn description(id: &str) -> Mount {
     let path = pair_file(id);
-    let options = ["ro", "nosuid", "nodev", "noexec", "bind"].map(str::to_owned).to_vec();
-    Mount { host_path: path.clone(), container_path: path, options }
+    let options = ["ro", "nosuid", "nodev", "noexec", "bind"]
+        .map(str::to_owned)
+        .to_vec();
+    Mount {
+        host_path: path.clone(),
+        container_path: path,
+        options,
+    }
 }
 
 /// The specification with the wanted devices, and those of `before` that a container may still need when it restarts.
@@ -120,12 +143,18 @@ pub fn spec(
 ) -> Option<Spec> {
     let names: BTreeSet<String> = wanted.iter().map(|device| device.name.clone()).collect();
     let old = before.into_iter().flat_map(|spec| &spec.devices);
-    let kept = old.filter(|device| !names.contains(&device.name) && in_use(&device.name)).cloned();
+    let kept = old
+        .filter(|device| !names.contains(&device.name) && in_use(&device.name))
+        .cloned();
     let mut devices: Vec<Device> = wanted.into_iter().chain(kept).collect();
     devices.sort_by(|a, b| a.name.cmp(&b.name));
     devices.dedup_by(|a, b| a.name == b.name);
     let some = !devices.is_empty();
-    some.then(|| Spec { cdi_version: "0.6.0".to_owned(), kind: KIND.to_owned(), devices })
+    some.then(|| Spec {
+        cdi_version: "0.6.0".to_owned(),
+        kind: KIND.to_owned(),
+        devices,
+    })
 }
 
 #[cfg(test)]

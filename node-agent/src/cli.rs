@@ -131,16 +131,29 @@ pub enum Allow {
 
 fn vendor(text: &str) -> Result<u16, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    u16::from_str_radix(digits, 16).map_err(|_| format!("`{text}` is no PCI vendor: write four hex digits, as in 10de"))
+    u16::from_str_radix(digits, 16)
+        .map_err(|_| format!("`{text}` is no PCI vendor: write four hex digits, as in 10de"))
 }
 
 impl HostArgs {
     /// The same as settings.
     #[must_use]
     pub fn settings(&self) -> Settings {
-        let Self { root, kubelet_root, cdi_dir, gpu_vendors, chroot } = self.clone();
+        let Self {
+            root,
+            kubelet_root,
+            cdi_dir,
+            gpu_vendors,
+            chroot,
+        } = self.clone();
         let gpu_vendors = gpu_vendors.into_iter().collect();
-        Settings { root: Root::new(root), kubelet_root, cdi_dir, gpu_vendors, chroot }
+        Settings {
+            root: Root::new(root),
+            kubelet_root,
+            cdi_dir,
+            gpu_vendors,
+            chroot,
+        }
     }
 }
 
@@ -149,19 +162,33 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
     let settings = cli.host.settings();
     match cli.command {
         Command::Facts { output } => print(output, &facts(&settings)).map(|()| 0),
-        Command::Plan { config, output, restore } => plan(&settings, &config, output, restore).await,
-        Command::Apply { config, allow, restore } => apply_once(&settings, &config, allow, restore).await,
+        Command::Plan {
+            config,
+            output,
+            restore,
+        } => plan(&settings, &config, output, restore).await,
+        Command::Apply {
+            config,
+            allow,
+            restore,
+        } => apply_once(&settings, &config, allow, restore).await,
         Command::Verify { config } => verify_once(&settings, &config).await,
         Command::Run { node_name } => {
-            let client = kube::Client::try_default().await.context("connect to the API server")?;
-            crate::run::run(client, settings, node_name).await.context("run")?;
+            let client = kube::Client::try_default()
+                .await
+                .context("connect to the API server")?;
+            crate::run::run(client, settings, node_name)
+                .await
+                .context("run")?;
             Ok(0)
         }
     }
 }
 
 fn facts(settings: &Settings) -> host::facts::Facts {
-    let options = host::machine::Options { gpu_vendors: settings.gpu_vendors.clone() };
+    let options = host::machine::Options {
+        gpu_vendors: settings.gpu_vendors.clone(),
+    };
     host::facts::facts(&settings.root, &options)
 }
 
@@ -175,8 +202,12 @@ pub fn desired(path: &Path) -> anyhow::Result<Desired> {
             .with_context(|| format!("{}: not a GpuRdmaNode", path.display()))?;
         return Ok(Desired::of_node(&node));
     }
-    let config: NodeConfig = serde_yaml::from_str(&text)
-        .with_context(|| format!("{}: neither a GpuRdmaNode nor a node configuration", path.display()))?;
+    let config: NodeConfig = serde_yaml::from_str(&text).with_context(|| {
+        format!(
+            "{}: neither a GpuRdmaNode nor a node configuration",
+            path.display()
+        )
+    })?;
     Desired::of_config(config).context("hash the configuration")
 }
 
@@ -219,18 +250,38 @@ async fn apply_once(
 ) -> anyhow::Result<u8> {
     let (desired, observed, decision) = look(settings, config, restore).await?;
     if desired.mode != Mode::Enforce {
-        bail!("spec.mode is {:?}: nothing may be changed; set it to Enforce, or use `plan`", desired.mode);
+        bail!(
+            "spec.mode is {:?}: nothing may be changed; set it to Enforce, or use `plan`",
+            desired.mode
+        );
     }
     let allowed = match allow {
         None => Cost::None,
         Some(Allow::Traffic) => Cost::Traffic,
         Some(Allow::Reboot) => Cost::Reboot,
     };
-    let applied = apply(settings, &observed, &desired, &decision, allowed, Timestamp::now())?;
+    let applied = apply(
+        settings,
+        &observed,
+        &desired,
+        &decision,
+        allowed,
+        Timestamp::now(),
+    )?;
     print!("{}", render::applied(&applied));
-    let left: Vec<_> = decision.plan.actions.iter().filter(|a| a.change.cost() > allowed).collect();
+    let left: Vec<_> = decision
+        .plan
+        .actions
+        .iter()
+        .filter(|a| a.change.cost() > allowed)
+        .collect();
     for action in &left {
-        println!("not run: {} {} costs {:?}; allow it with --allow", action.change.kind(), action.change.target(), action.change.cost());
+        println!(
+            "not run: {} {} costs {:?}; allow it with --allow",
+            action.change.kind(),
+            action.change.target(),
+            action.change.cost()
+        );
     }
     let failed = applied.actions.iter().any(|(_, error)| error.is_some());
     Ok(u8::from(failed || !left.is_empty()))
@@ -241,10 +292,20 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
     let mut unmet = 0;
     for change in desired.changes() {
         match verify(&settings.root, &change) {
-            Ok(()) => println!("ok     {} {} = {}", change.kind(), change.target(), change.desired()),
+            Ok(()) => println!(
+                "ok     {} {} = {}",
+                change.kind(),
+                change.target(),
+                change.desired()
+            ),
             Err(seen) => {
                 unmet += 1;
-                println!("unmet  {} {} = {}: {seen}", change.kind(), change.target(), change.desired());
+                println!(
+                    "unmet  {} {} = {}: {seen}",
+                    change.kind(),
+                    change.target(),
+                    change.desired()
+                );
             }
         }
     }

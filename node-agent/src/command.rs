@@ -50,14 +50,23 @@ pub fn run(
     deadline: Duration,
 ) -> Result<Outcome, CommandError> {
     let failed = |operation| {
-        move |source| CommandError { operation, program: program.to_string_lossy().into_owned(), source }
+        move |source| CommandError {
+            operation,
+            program: program.to_string_lossy().into_owned(),
+            source,
+        }
     };
-    let mut child = command(program, arguments).spawn().map_err(failed("start"))?;
+    let mut child = command(program, arguments)
+        .spawn()
+        .map_err(failed("start"))?;
     let stderr = child.stderr.take().map(read_in_background);
     let status = wait(&mut child, deadline).map_err(failed("wait for"))?;
     Ok(match status {
         Some(status) if status.success() => Outcome::Succeeded,
-        Some(status) => Outcome::Failed { status: status.to_string(), stderr: text(stderr.as_ref()) },
+        Some(status) => Outcome::Failed {
+            status: status.to_string(),
+            stderr: text(stderr.as_ref()),
+        },
         None => {
             abandon(child);
             Outcome::Unknown { waited: deadline }
@@ -70,7 +79,10 @@ fn command(program: &OsStr, arguments: &[&OsStr]) -> Command {
     command
         .args(arguments)
         .env_clear()
-        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .env(
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        )
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
@@ -93,7 +105,11 @@ fn abandon(mut child: Child) {
     let killed = child.kill();
     std::thread::spawn(move || {
         let waited = child.wait();
-        tracing::info!(?killed, ?waited, "a program that met its deadline has ended");
+        tracing::info!(
+            ?killed,
+            ?waited,
+            "a program that met its deadline has ended"
+        );
     });
 }
 

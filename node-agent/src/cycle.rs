@@ -52,11 +52,16 @@ pub async fn cycle(
         decision = decide(&observed, desired, now);
     }
     if let Some(error) = applied.1 {
-        decision.findings.push(FindingId::HostUnreadable.about("node-agent", error));
+        decision
+            .findings
+            .push(FindingId::HostUnreadable.about("node-agent", error));
         findings::sort(&mut decision.findings);
     }
     let status = status(&observed, desired, &decision, before, now)?;
-    Ok(Turn { status, applied: applied.0 })
+    Ok(Turn {
+        status,
+        applied: applied.0,
+    })
 }
 
 /// A host that cannot be written is reported like everything else.

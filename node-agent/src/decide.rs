@@ -55,7 +55,15 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let paths = machine.paths();
     let names = own_names(observed, desired);
     let partition = settle(observed, desired, &machine, &paths, &names, &mut findings);
-    let devices = build_devices(observed, desired, &machine, &paths, &names, partition.as_ref(), &mut findings);
+    let devices = build_devices(
+        observed,
+        desired,
+        &machine,
+        &paths,
+        &names,
+        partition.as_ref(),
+        &mut findings,
+    );
     let memory = observed.before.memory.clone().current(desired);
     let plan = planner::plan(&observed.state, desired, &memory, now);
     findings.extend(plan.findings.iter().cloned());
@@ -77,7 +85,10 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
 
 fn prepare(observed: &Observed, desired: &Desired, findings: &mut Vec<Finding>) -> Machine {
     let mut machine = observed.machine.clone();
-    findings.extend(devices::remember_uuids(&mut machine, observed.before.node_file.as_ref()));
+    findings.extend(devices::remember_uuids(
+        &mut machine,
+        observed.before.node_file.as_ref(),
+    ));
     roles::assign(&mut machine, &desired.config.nics);
     let note = |note: &String| FindingId::MachineNote.about("topology", note);
     findings.extend(machine.notes.iter().take(8).map(note));
@@ -88,10 +99,18 @@ fn prepare(observed: &Observed, desired: &Desired, findings: &mut Vec<Finding>) 
 fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
     let before = &observed.before;
     let asked = policies(&desired.config.device_plugin.resources);
-    let kept = before.kept.iter().flat_map(|kept| kept.names.iter().cloned());
+    let kept = before
+        .kept
+        .iter()
+        .flat_map(|kept| kept.names.iter().cloned());
     let advertised = before.node_file.iter().flat_map(|file| &file.resources);
     let advertised = advertised.map(|resource| resource.name.clone());
-    asked.into_iter().map(|policy| policy.name).chain(kept).chain(advertised).collect()
+    asked
+        .into_iter()
+        .map(|policy| policy.name)
+        .chain(kept)
+        .chain(advertised)
+        .collect()
 }
 
 /// The partition that holds from now on: what the hardware gives, merged into what is in use.
@@ -126,13 +145,17 @@ fn settle(
 
 /// Ids that a container holds. Of a kubelet that does not answer, every id counts as held.
 fn busy(observed: &Observed, names: &BTreeSet<String>) -> BTreeSet<String> {
-    match &observed.kubelet {
-        Ok(kubelet) => kubelet.held_of(names.iter().map(String::as_str)),
-        Err(_) => {
-            let kept = observed.before.kept.iter().flat_map(|kept| &kept.partition.resources);
-            kept.flat_map(|resource| &resource.devices).map(|device| device.id.clone()).collect()
-        }
+    if let Ok(kubelet) = &observed.kubelet {
+        return kubelet.held_of(names.iter().map(String::as_str));
     }
+    let kept = observed
+        .before
+        .kept
+        .iter()
+        .flat_map(|kept| &kept.partition.resources);
+    kept.flat_map(|resource| &resource.devices)
+        .map(|device| device.id.clone())
+        .collect()
 }
 
 fn build_devices(
@@ -144,13 +167,17 @@ fn build_devices(
     partition: Option<&Partition>,
     findings: &mut Vec<Finding>,
 ) -> Devices {
-    let Some(partition) = partition else { return Devices::default() };
+    let Some(partition) = partition else {
+        return Devices::default();
+    };
     let (rails, wrong) = roles::rails(&desired.config.rails);
     findings.extend(wrong);
     let uuid = |gpu: &topology::machine::Gpu| Some((gpu.index, gpu.uuid.known()?.clone()));
     let gpus = machine.gpus.iter().filter_map(uuid).collect();
     let kubelet = observed.kubelet.as_ref();
-    let foreign = kubelet.map(|kubelet| foreign::foreign(kubelet, names, &gpus)).unwrap_or_default();
+    let foreign = kubelet
+        .map(|kubelet| foreign::foreign(kubelet, names, &gpus))
+        .unwrap_or_default();
     findings.extend(foreign::findings(&foreign));
     let context = Context {
         machine,
@@ -187,7 +214,10 @@ fn in_use<'a>(observed: &'a Observed, names: &BTreeSet<String>) -> impl Fn(&str)
     let held: Option<BTreeSet<String>> = observed.kubelet.as_ref().ok().map(|kubelet| {
         let ids = kubelet.held_of(names.iter().map(String::as_str));
         // Copies of a NIC share the CDI device of the NIC.
-        let nics = ids.iter().filter_map(|id| id.rsplit_once('-')).map(|(nic, _)| cdi::name(nic));
+        let nics = ids
+            .iter()
+            .filter_map(|id| id.rsplit_once('-'))
+            .map(|(nic, _)| cdi::name(nic));
         let nics: Vec<String> = nics.collect();
         ids.iter().map(|id| cdi::name(id)).chain(nics).collect()
     });
@@ -211,7 +241,11 @@ fn stale(
 impl Decision {
     /// Devices of kind Pair.
     pub fn pairs(&self) -> impl Iterator<Item = &topology::node_file::NodeDevice> {
-        let pairs = self.node_file.resources.iter().filter(|r| r.kind == ResourceKind::Pair);
+        let pairs = self
+            .node_file
+            .resources
+            .iter()
+            .filter(|r| r.kind == ResourceKind::Pair);
         pairs.flat_map(|resource| &resource.devices)
     }
 }

@@ -85,7 +85,9 @@ impl Desired {
             node_uid: node.spec.node_uid.clone(),
             generation: node.metadata.generation.unwrap_or_default(),
             install_hash: node.spec.install_hash.clone(),
-            reset_attempts: annotations.and_then(|a| a.get(crds::names::RESET_ATTEMPTS)).cloned(),
+            reset_attempts: annotations
+                .and_then(|a| a.get(crds::names::RESET_ATTEMPTS))
+                .cloned(),
             ..Self::validate(node.spec.config.clone())
         }
     }
@@ -93,7 +95,11 @@ impl Desired {
     /// What a bare configuration asks, as if a cluster in mode Enforce had it.
     pub fn of_config(config: NodeConfig) -> Result<Self, serde_json::Error> {
         let install_hash = crds::hash::install_hash(&config)?;
-        Ok(Self { mode: Mode::Enforce, install_hash, ..Self::validate(config) })
+        Ok(Self {
+            mode: Mode::Enforce,
+            install_hash,
+            ..Self::validate(config)
+        })
     }
 
     /// The changes that would be needed on a host that has nothing of it yet.
@@ -154,8 +160,16 @@ fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<Str
 
 /// Destructured without `..`: a new field does not compile until its support is decided.
 fn unsupported(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig { driver, gpu_direct, nics, fabric, tuning, device_plugin, rails: _, addresses } =
-        config.clone();
+    let NodeConfig {
+        driver,
+        gpu_direct,
+        nics,
+        fabric,
+        tuning,
+        device_plugin,
+        rails: _,
+        addresses,
+    } = config.clone();
     let spec = GpuRdmaClusterSpec {
         driver,
         gpu_direct,
@@ -165,8 +179,10 @@ fn unsupported(config: &NodeConfig) -> Vec<String> {
         device_plugin,
         ..GpuRdmaClusterSpec::default()
     };
-    let mut fields: Vec<String> =
-        crds::support::not_yet_supported(&spec).into_iter().map(str::to_owned).collect();
+    let mut fields: Vec<String> = crds::support::not_yet_supported(&spec)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     if !addresses.is_empty() && !fields.iter().any(|field| field == "fabric.addresses") {
         fields.push("fabric.addresses".to_owned());
     }
@@ -175,7 +191,8 @@ fn unsupported(config: &NodeConfig) -> Vec<String> {
 }
 
 fn not_yet(field: &str) -> Finding {
-    let message = format!("{field} is set and this version does not act on it: nothing of it was changed");
+    let message =
+        format!("{field} is set and this version does not act on it: nothing of it was changed");
     FindingId::NotYetSupported.about(field, message)
 }
 

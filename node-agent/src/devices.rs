@@ -90,8 +90,11 @@ pub fn devices(context: &Context<'_>, partition: &Partition) -> Devices {
 
 impl Context<'_> {
     fn resource(&self, partition: &ResourcePartition, out: &mut Devices) -> NodeResource {
-        let missing: BTreeMap<&str, &[String]> =
-            partition.devices.iter().map(|d| (d.id.as_str(), d.missing.as_slice())).collect();
+        let missing: BTreeMap<&str, &[String]> = partition
+            .devices
+            .iter()
+            .map(|d| (d.id.as_str(), d.missing.as_slice()))
+            .collect();
         let mut built = topology::node_file::devices(self.machine, self.paths, partition);
         for device in &mut built {
             let missing = missing.get(device.id.as_str()).copied().unwrap_or_default();
@@ -154,7 +157,9 @@ impl Context<'_> {
 
     fn was_admitted(&self, resource: &str, id: &str) -> bool {
         let resources = self.previous.into_iter().flat_map(|file| &file.resources);
-        let mut devices = resources.filter(|r| r.name == resource).flat_map(|r| &r.devices);
+        let mut devices = resources
+            .filter(|r| r.name == resource)
+            .flat_map(|r| &r.devices);
         devices.any(|device| device.id == id && device.admitted)
     }
 
@@ -162,7 +167,9 @@ impl Context<'_> {
     fn nodes(&self, device: &NodeDevice, out: &mut Devices) -> Result<Nodes, Refusal> {
         let mut nodes = Nodes::default();
         for nic in device.nics.iter().filter_map(|nic| self.nic(&nic.rdma)) {
-            nodes.own.extend(self.injection.nic(nic).map_err(|why| refuse_nic(&why))?);
+            nodes
+                .own
+                .extend(self.injection.nic(nic).map_err(|why| refuse_nic(&why))?);
         }
         let Some(gpu) = device.gpu.as_ref().and_then(|gpu| self.gpu(&gpu.name)) else {
             return Ok(nodes);
@@ -172,7 +179,8 @@ impl Context<'_> {
             GpuInjection::Nodes(own) => {
                 nodes.own.extend(own);
                 let message = "no CDI specification of the NVIDIA container toolkit names this GPU: pods get its device nodes but no driver libraries. Run `nvidia-ctk cdi generate`, or install the toolkit";
-                out.findings.push(FindingId::GpuCdiSpecAbsent.about(gpu.name(), message));
+                out.findings
+                    .push(FindingId::GpuCdiSpecAbsent.about(gpu.name(), message));
             }
             GpuInjection::Unavailable(why) => return Err(refuse_gpu(&why)),
         }
@@ -197,7 +205,11 @@ struct Nodes {
 
 fn refuse_nic(why: &str) -> Refusal {
     let finding = Some(FindingId::RdmaInjectionUnavailable);
-    Refusal { reason: NodeReason::DriverNotLoaded, finding, message: why.to_owned() }
+    Refusal {
+        reason: NodeReason::DriverNotLoaded,
+        finding,
+        message: why.to_owned(),
+    }
 }
 
 fn refuse_gpu(why: &str) -> Refusal {
@@ -205,7 +217,11 @@ fn refuse_gpu(why: &str) -> Refusal {
         "{why}, and no CDI specification of the NVIDIA container toolkit names the GPU: load the driver's modules (nvidia-modprobe), or run `nvidia-ctk cdi generate`"
     );
     let finding = Some(FindingId::GpuInjectionUnavailable);
-    Refusal { reason: NodeReason::GpuInjectionUnavailable, finding, message }
+    Refusal {
+        reason: NodeReason::GpuInjectionUnavailable,
+        finding,
+        message,
+    }
 }
 
 /// Names the CDI devices and adds ours. Copies of a NIC share one CDI device.
@@ -215,10 +231,14 @@ fn inject(resource: &ResourcePartition, device: &mut NodeDevice, nodes: Nodes, o
         Some((nic, _)) if shared_nic => nic.to_owned(),
         _ => device.id.clone(),
     };
-    device.cdi_devices = [cdi::qualified(&cdi_id)].into_iter().chain(nodes.toolkit).collect();
+    device.cdi_devices = [cdi::qualified(&cdi_id)]
+        .into_iter()
+        .chain(nodes.toolkit)
+        .collect();
     out.cdi.push(cdi::device(&cdi_id, nodes.own, !shared_nic));
     if !shared_nic {
-        out.pair_files.insert(cdi::pair_file(&cdi_id), description(resource, device));
+        out.pair_files
+            .insert(cdi::pair_file(&cdi_id), description(resource, device));
     }
 }
 
@@ -248,7 +268,9 @@ pub fn remember_uuids(machine: &mut Machine, previous: Option<&NodeFile>) -> Vec
         .collect();
     let mut findings = Vec::new();
     for gpu in &mut machine.gpus {
-        let Fact::Unreadable(why) = &gpu.uuid else { continue };
+        let Fact::Unreadable(why) = &gpu.uuid else {
+            continue;
+        };
         let pci = gpu.pci.map(|pci| pci.to_string()).unwrap_or_default();
         let message = format!("{why}; until it can be read, its last UUID of this boot counts");
         findings.push(FindingId::GpuUuidUnreadable.about(gpu.name(), message));

@@ -87,21 +87,38 @@ fn perform(
     match change {
         Change::LoadModule(name) => {
             let outcome = settings.module_tool().load(name)?;
-            judge(&format!("modprobe {name}"), outcome, verify(&settings.root, change))?;
-            memory.journal.module_loaded(name, &state.boot_id, Time(now));
+            judge(
+                &format!("modprobe {name}"),
+                outcome,
+                verify(&settings.root, change),
+            )?;
+            memory
+                .journal
+                .module_loaded(name, &state.boot_id, Time(now));
         }
         Change::UnloadModule(name) => {
             let outcome = settings.module_tool().unload(name)?;
-            judge(&format!("rmmod {name}"), outcome, verify(&settings.root, change))?;
+            judge(
+                &format!("rmmod {name}"),
+                outcome,
+                verify(&settings.root, change),
+            )?;
             memory.journal.modules.remove(name);
         }
-        Change::SetOpenibConf { key, value: Some(value) } => {
+        Change::SetOpenibConf {
+            key,
+            value: Some(value),
+        } => {
             set_key(settings, state, key, value, memory, now)?;
             verified("the edit", verify(&settings.root, change))?;
         }
         Change::SetOpenibConf { key, value: None } => {
             let text = read_text(&settings.root, OPENIB_CONF)?.unwrap_or_default();
-            replace_host_file(&settings.root, OPENIB_CONF, &openib_conf::unset(&text, key)?)?;
+            replace_host_file(
+                &settings.root,
+                OPENIB_CONF,
+                &openib_conf::unset(&text, key)?,
+            )?;
             memory.journal.openib_conf.remove(key);
         }
     }
@@ -114,17 +131,23 @@ fn judge(what: &str, outcome: Outcome, seen: Result<(), String>) -> Result<(), E
     match (outcome, seen) {
         (_, Ok(())) => Ok(()),
         (Outcome::Succeeded, Err(seen)) => Err(ExecuteError::NotVerified { what, seen }),
-        (Outcome::Failed { status, stderr }, Err(_)) => {
-            Err(ExecuteError::Failed { what, status, stderr })
-        }
-        (Outcome::Unknown { waited }, Err(_)) => {
-            Err(ExecuteError::Unknown { what, seconds: waited.as_secs() })
-        }
+        (Outcome::Failed { status, stderr }, Err(_)) => Err(ExecuteError::Failed {
+            what,
+            status,
+            stderr,
+        }),
+        (Outcome::Unknown { waited }, Err(_)) => Err(ExecuteError::Unknown {
+            what,
+            seconds: waited.as_secs(),
+        }),
     }
 }
 
 fn verified(what: &str, seen: Result<(), String>) -> Result<(), ExecuteError> {
-    seen.map_err(|seen| ExecuteError::NotVerified { what: what.to_owned(), seen })
+    seen.map_err(|seen| ExecuteError::NotVerified {
+        what: what.to_owned(),
+        seen,
+    })
 }
 
 fn set_key(
@@ -150,6 +173,7 @@ fn set_key(
     memory.journal.key_set(key, set);
     write_json(root, JOURNAL_FILE, &memory.journal)?;
     replace_host_file(root, OPENIB_CONF, &edited)?;
+    memory.journal.forget_restored(key);
     Ok(())
 }
 
@@ -168,11 +192,16 @@ pub fn verify(root: &Root, change: &Change) -> Result<(), String> {
         Change::SetOpenibConf { key, value } => {
             let text = read_text(root, OPENIB_CONF).map_err(|error| error.chain())?;
             let found = openib_conf::effective(&text.unwrap_or_default(), key);
-            let found = found.map_err(|error| error.to_string())?.and_then(|(last, _)| last.value);
+            let found = found
+                .map_err(|error| error.to_string())?
+                .and_then(|(last, _)| last.value);
             if &found == value {
                 return Ok(());
             }
-            Err(format!("{key} is {}", found.unwrap_or_else(|| "not set".to_owned())))
+            Err(format!(
+                "{key} is {}",
+                found.unwrap_or_else(|| "not set".to_owned())
+            ))
         }
     }
 }

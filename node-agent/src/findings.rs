@@ -92,7 +92,12 @@ impl FindingId {
     pub fn about(self, component: impl Into<String>, message: impl AsRef<str>) -> Finding {
         let (id, severity) = self.row();
         let message = shorten(message.as_ref(), MESSAGE_LIMIT);
-        Finding { id: id.to_owned(), severity, component: component.into(), message }
+        Finding {
+            id: id.to_owned(),
+            severity,
+            component: component.into(),
+            message,
+        }
     }
 }
 
@@ -102,13 +107,31 @@ const COMPONENT_LIMIT: usize = 120;
 /// Worst first, then by name; findings that differ in their component only are one finding.
 pub fn sort(findings: &mut Vec<Finding>) {
     let mut merged: BTreeMap<(Severity, String, String), BTreeSet<String>> = BTreeMap::new();
-    for Finding { id, severity, component, message } in findings.drain(..) {
-        merged.entry((severity, id, message)).or_default().insert(component);
+    for Finding {
+        id,
+        severity,
+        component,
+        message,
+    } in findings.drain(..)
+    {
+        merged
+            .entry((severity, id, message))
+            .or_default()
+            .insert(component);
     }
-    findings.extend(merged.into_iter().map(|((severity, id, message), components)| {
-        let all = components.into_iter().collect::<Vec<_>>().join(", ");
-        Finding { id, severity, component: shorten(&all, COMPONENT_LIMIT), message }
-    }));
+    findings.extend(
+        merged
+            .into_iter()
+            .map(|((severity, id, message), components)| {
+                let all = components.into_iter().collect::<Vec<_>>().join(", ");
+                Finding {
+                    id,
+                    severity,
+                    component: shorten(&all, COMPONENT_LIMIT),
+                    message,
+                }
+            }),
+    );
     findings.sort_by(|a, b| {
         let key = |f: &Finding| (f.severity, f.id.clone(), f.component.clone());
         key(a).cmp(&key(b))

@@ -27,7 +27,10 @@ impl Foreign {
     /// Why the GPU is not handed out, and what to do.
     #[must_use]
     pub fn reason(&self) -> String {
-        let held = self.holder.as_ref().map(|h| format!(" and held by {}/{}", h.namespace, h.pod));
+        let held = self
+            .holder
+            .as_ref()
+            .map(|h| format!(" and held by {}/{}", h.namespace, h.pod));
         format!(
             "also advertised as {}{}: switch that device plugin off on this node",
             self.resource,
@@ -44,12 +47,17 @@ pub fn foreign(
     gpus: &Uuids,
 ) -> BTreeMap<String, Foreign> {
     let mut found: BTreeMap<String, Foreign> = BTreeMap::new();
-    for name in kubelet.names().into_iter().filter(|name| !own.contains(*name)) {
+    for name in kubelet
+        .names()
+        .into_iter()
+        .filter(|name| !own.contains(*name))
+    {
         for (id, holder) in ids(kubelet, name) {
             for uuid in meant(name, id, gpus) {
-                let foreign = found
-                    .entry(uuid.clone())
-                    .or_insert_with(|| Foreign { resource: name.to_owned(), holder: None });
+                let foreign = found.entry(uuid.clone()).or_insert_with(|| Foreign {
+                    resource: name.to_owned(),
+                    holder: None,
+                });
                 if foreign.resource == name && foreign.holder.is_none() {
                     foreign.holder = holder.cloned();
                 }
@@ -64,13 +72,22 @@ pub fn foreign(
 pub fn findings(found: &BTreeMap<String, Foreign>) -> Vec<Finding> {
     let mut by_resource: BTreeMap<&str, Vec<&Foreign>> = BTreeMap::new();
     for foreign in found.values() {
-        by_resource.entry(&foreign.resource).or_default().push(foreign);
+        by_resource
+            .entry(&foreign.resource)
+            .or_default()
+            .push(foreign);
     }
-    by_resource.into_iter().map(|(resource, all)| finding(resource, &all)).collect()
+    by_resource
+        .into_iter()
+        .map(|(resource, all)| finding(resource, &all))
+        .collect()
 }
 
 fn finding(resource: &str, all: &[&Foreign]) -> Finding {
-    let held = all.iter().filter(|foreign| foreign.holder.is_some()).count();
+    let held = all
+        .iter()
+        .filter(|foreign| foreign.holder.is_some())
+        .count();
     let message = format!(
         "another device plugin advertises {} of this node's GPUs as {resource} ({held} held by pods), so they are not handed out here: one GPU would go to two pods. Switch that plugin off on this node (with NVIDIA's gpu-operator: node label nvidia.com/gpu.deploy.device-plugin=false) and wait for its pods to end",
         all.len()
@@ -90,7 +107,10 @@ fn ids<'a>(
 }
 
 fn meant<'a>(resource: &str, id: &str, gpus: &'a Uuids) -> Vec<&'a String> {
-    let named: Vec<&String> = gpus.values().filter(|uuid| id.contains(uuid.as_str())).collect();
+    let named: Vec<&String> = gpus
+        .values()
+        .filter(|uuid| id.contains(uuid.as_str()))
+        .collect();
     if !named.is_empty() || !resource.starts_with("nvidia.com/") {
         return named;
     }
@@ -98,7 +118,11 @@ fn meant<'a>(resource: &str, id: &str, gpus: &'a Uuids) -> Vec<&'a String> {
         return gpus.get(&index).into_iter().collect();
     }
     let mig = resource.starts_with("nvidia.com/mig-") || id.starts_with("MIG-");
-    if mig { gpus.values().collect() } else { Vec::new() }
+    if mig {
+        gpus.values().collect()
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

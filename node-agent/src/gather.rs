@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 
 use crds::node::Finding;
-use host::facts::{Facts, facts};
-use host::machine::Options;
+use host::facts::{driver, kernel, platform, topology_files};
+use host::machine::{self, Options};
 use host::root::Root;
+use serde::de::DeserializeOwned;
 use topology::fact::Fact;
 use topology::machine::Machine;
 use topology::node_file::NodeFile;
@@ -43,25 +44,37 @@ pub fn gather_host(
     kubelet: Result<KubeletDevices, String>,
 ) -> Result<Observed, GatherError> {
     let root = &settings.root;
-    let options = Options { gpu_vendors: settings.gpu_vendors.clone() };
-    let facts = facts(root, &options);
+    let options = Options {
+        gpu_vendors: settings.gpu_vendors.clone(),
+    };
     let mut findings = Vec::new();
-    let state = host_state(root, &facts, &mut findings)?;
+    let state = host_state(root, &mut findings)?;
     let before = before(settings, &state.boot_id, &mut findings);
-    let machine = machine(&facts, &mut findings);
+    let machine = machine(root, &options, &mut findings);
     let injection = injection(settings, &machine, &mut findings);
     if let Err(why) = &kubelet {
         let message = format!("{why}. Devices admitted before stay; others wait for the answer");
         findings.push(FindingId::KubeletUnreachable.about("kubelet", message));
     }
-    let platform = platform(&facts);
-    Ok(Observed { machine, platform, state, kubelet, injection, before, findings })
+    let platform = platform(root);
+    Ok(Observed {
+        machine,
+        platform,
+        state,
+        kubelet,
+        injection,
+        before,
+        findings,
+    })
 }
 
 async fn ask_kubelet(settings: &Settings) -> Result<KubeletDevices, String> {
     let path = settings.kubelet_socket();
     // Links of the host (k3s, MicroK8s) are followed inside the host's root.
-    let real = settings.root.resolve(&path).map_err(|error| error.chain())?;
+    let real = settings
+        .root
+        .resolve(&path)
+        .map_err(|error| error.chain())?;
     let socket = settings.root.join(&real);
     let answer = podresources::ask(&socket, podresources::DEADLINE).await;
     answer.map_err(|error| chain(&error))
@@ -79,30 +92,28 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn host_state(
-    root: &Root,
-    facts: &Facts,
-    findings: &mut Vec<Finding>,
-) -> Result<HostState, GatherError> {
-    let boot_id = match &facts.boot_id.fact {
-        Fact::Known(id) => id.clone(),
-        Fact::Absent => return Err(GatherError(format!("{} is absent", facts.boot_id.source))),
-        Fact::Unreadable(why) => return Err(GatherError(why.clone())),
+/// Not all of `host::facts::facts`: a search through the kernel's symbols is too much for every ten seconds.
+fn host_state(root: &Root, findings: &mut Vec<Finding>) -> Result<HostState, GatherError> {
+    let found = kernel::boot_id(root);
+    let boot_id = match found.fact {
+        Fact::Known(id) => id,
+        Fact::Absent => return Err(GatherError(format!("{} is absent", found.source))),
+        Fact::Unreadable(why) => return Err(GatherError(why)),
     };
-    let release = facts.kernel_release.fact.known().cloned();
+    let release = kernel::release(root).fact.known().cloned();
     let openib_conf = match read_text(root, OPENIB_CONF) {
         Ok(text) => Fact::from(text),
         Err(error) => Fact::Unreadable(error.chain()),
     };
     Ok(HostState {
         boot_id,
-        modules: modules::from_facts(facts.modules.fact.clone()),
+        modules: modules::from_facts(kernel::modules(root).fact),
         built_in: built_in(root, release.as_deref(), findings),
         openib_conf,
         infiniband_dir: root.resolve("/etc/infiniband").is_ok(),
         openibd: root.resolve("/etc/init.d/openibd").is_ok(),
         openibd_invocation: openibd_invocation(root),
-        ofed: facts.ofed_version.fact.known().is_some(),
+        ofed: driver::ofed_version(root).fact.known().is_some(),
     })
 }
 
@@ -112,7 +123,9 @@ fn built_in(
     release: Option<&str>,
     findings: &mut Vec<Finding>,
 ) -> BTreeSet<ModuleName> {
-    let Some(release) = release else { return BTreeSet::new() };
+    let Some(release) = release else {
+        return BTreeSet::new();
+    };
     let path = format!("/lib/modules/{release}/modules.builtin");
     let text = read_text(root, &path).unwrap_or_else(|error| {
         findings.push(FindingId::HostUnreadable.about(&path, error.chain()));
@@ -127,14 +140,17 @@ fn built_in(
 
 /// systemd keeps the id of a unit's present run as the target of a link (`systemd.exec(5)`, `$INVOCATION_ID`).
 fn openibd_invocation(root: &Root) -> Option<String> {
-    root.link_target("/run/systemd/units/invocation:openibd.service").ok()
+    root.link_target("/run/systemd/units/invocation:openibd.service")
+        .ok()
 }
 
 /// The machine, with the distances of the first topology file that can be read.
-fn machine(facts: &Facts, findings: &mut Vec<Finding>) -> Machine {
-    let mut machine = facts.machine.clone();
-    for file in &facts.topology_files {
-        let Fact::Known(text) = &file.fact else { continue };
+fn machine(root: &Root, options: &Options, findings: &mut Vec<Finding>) -> Machine {
+    let mut machine = machine::machine(root, options);
+    for file in &topology_files::files(root) {
+        let Fact::Known(text) = &file.fact else {
+            continue;
+        };
         match topology::nccl_xml::read(text, &file.source, &machine) {
             Ok(stated) => {
                 machine.stated = Some(stated);
@@ -148,15 +164,21 @@ fn machine(facts: &Facts, findings: &mut Vec<Finding>) -> Machine {
     machine
 }
 
-fn platform(facts: &Facts) -> Platform {
-    let os = facts.os.fact.known().map(|os| match &os.version_id {
-        Some(version) => format!("{} {version}", os.id),
-        None => os.id.clone(),
-    });
+fn platform(root: &Root) -> Platform {
+    let os = platform::os_release(root)
+        .fact
+        .known()
+        .map(|os| match &os.version_id {
+            Some(version) => format!("{} {version}", os.id),
+            None => os.id.clone(),
+        });
     Platform {
         os,
-        kernel: facts.kernel_release.fact.known().cloned(),
-        gpu_driver: facts.gpu_driver.fact.known().map(|driver| driver.version.clone()),
+        kernel: kernel::release(root).fact.known().cloned(),
+        gpu_driver: driver::gpu_driver(root)
+            .fact
+            .known()
+            .map(|driver| driver.version.clone()),
     }
 }
 
@@ -172,7 +194,10 @@ fn injection(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>
         findings.push(FindingId::CdiSpecUnreadable.about(path, why));
     }
     let wanted = injection::wanted_nodes(&machine.gpus, &machine.nics);
-    found.nodes = wanted.into_iter().filter(|node| root.resolve(node).is_ok()).collect();
+    found.nodes = wanted
+        .into_iter()
+        .filter(|node| root.resolve(node).is_ok())
+        .collect();
     found
 }
 
@@ -182,10 +207,18 @@ fn toolkit(root: &Root, directory: &str, found: &mut Injection) {
         Err(error) if error.is_not_found() => return,
         Err(error) => return drop(found.unreadable.insert(directory.to_owned(), error.chain())),
     };
-    let is_spec = |name: &String| name.ends_with(".json") || name.ends_with(".yaml");
-    for name in names.into_iter().filter(is_spec).filter(|name| name != crate::cdi::FILE) {
+    // Runtimes read these endings only, in lower case.
+    let ending = |name: &String| name.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    let is_spec = |name: &String| matches!(ending(name).as_deref(), Some("json" | "yaml"));
+    for name in names
+        .into_iter()
+        .filter(is_spec)
+        .filter(|name| name != crate::cdi::FILE)
+    {
         let path = format!("{directory}/{name}");
-        match read_text(root, &path).map(|text| injection::toolkit_devices(&text.unwrap_or_default())) {
+        match read_text(root, &path)
+            .map(|text| injection::toolkit_devices(&text.unwrap_or_default()))
+        {
             Ok(Ok(devices)) => found.toolkit.extend(devices),
             Ok(Err(error)) => drop(found.unreadable.insert(path, error.to_string())),
             Err(error) => drop(found.unreadable.insert(path, error.chain())),
@@ -195,41 +228,47 @@ fn toolkit(root: &Root, directory: &str, found: &mut Injection) {
 
 fn before(settings: &Settings, boot_id: &str, findings: &mut Vec<Finding>) -> Before {
     let root = &settings.root;
-    let mut state = |path: &str, error: StoreError| {
-        let message = format!("{}; it is made anew from what can be seen", error.chain());
-        findings.push(FindingId::StateUnreadable.about(path, message));
-    };
-    let node_file = node_file(root, boot_id, &mut state);
-    let pair_files = root.list_dir(crate::cdi::PAIR_DIR).unwrap_or_default().into_iter().collect();
+    let journal = own(root, JOURNAL_FILE, findings).unwrap_or_default();
+    let attempts = own(root, ATTEMPTS_FILE, findings).unwrap_or_default();
     Before {
-        node_file,
-        kept: read_json(root, PARTITION_FILE).unwrap_or_else(|e| none(state(PARTITION_FILE, e))),
-        cdi: read_json(root, &settings.cdi_file())
-            .unwrap_or_else(|e| none(state(&settings.cdi_file(), e))),
-        pair_files,
-        memory: Memory {
-            journal: read_json(root, JOURNAL_FILE)
-                .unwrap_or_else(|e| none(state(JOURNAL_FILE, e)))
-                .unwrap_or_default(),
-            attempts: read_json(root, ATTEMPTS_FILE)
-                .unwrap_or_else(|e| none(state(ATTEMPTS_FILE, e)))
-                .unwrap_or_default(),
-        },
+        node_file: node_file(root, boot_id, findings),
+        kept: own(root, PARTITION_FILE, findings),
+        cdi: own(root, &settings.cdi_file(), findings),
+        pair_files: root
+            .list_dir(crate::cdi::PAIR_DIR)
+            .unwrap_or_default()
+            .into_iter()
+            .collect(),
+        memory: Memory { journal, attempts },
     }
 }
 
-fn none<T>((): ()) -> Option<T> {
-    None
+/// A file of the agent's own. One that cannot be read is a finding and counts as absent: it is made anew.
+fn own<T: DeserializeOwned>(root: &Root, path: &str, findings: &mut Vec<Finding>) -> Option<T> {
+    read_json(root, path).unwrap_or_else(|error| {
+        unreadable(path, &error, findings);
+        None
+    })
+}
+
+fn unreadable(path: &str, error: &StoreError, findings: &mut Vec<Finding>) {
+    let message = format!("{}; it is made anew from what can be seen", error.chain());
+    findings.push(FindingId::StateUnreadable.about(path, message));
 }
 
 /// The node file, if it is of this boot; one of another boot says nothing about this one.
-fn node_file(
-    root: &Root,
-    boot_id: &str,
-    state: &mut impl FnMut(&str, StoreError),
-) -> Option<NodeFile> {
-    let text = read_text(root, NODE_FILE).unwrap_or_else(|error| none(state(NODE_FILE, error)))?;
-    // A file of an older agent is replaced: its admissions are asked for again.
-    let file = NodeFile::parse(&text).inspect_err(|error| tracing::warn!(%error, "node file")).ok()?;
-    (file.boot_id == boot_id).then_some(file)
+fn node_file(root: &Root, boot_id: &str, findings: &mut Vec<Finding>) -> Option<NodeFile> {
+    let text = read_text(root, NODE_FILE).unwrap_or_else(|error| {
+        unreadable(NODE_FILE, &error, findings);
+        None
+    })?;
+    match NodeFile::parse(&text) {
+        Ok(file) => (file.boot_id == boot_id).then_some(file),
+        // Of another release: its admissions are asked for again.
+        Err(error) => {
+            let message = format!("{}; it is made anew from what can be seen", chain(&error));
+            findings.push(FindingId::StateUnreadable.about(NODE_FILE, message));
+            None
+        }
+    }
 }

@@ -50,14 +50,25 @@ struct Named {
 pub fn toolkit_devices(text: &str) -> Result<Vec<String>, serde_yaml::Error> {
     let outline: Outline = serde_yaml::from_str(text)?;
     let ours = outline.kind == GPU_KIND;
-    Ok(outline.devices.into_iter().filter(|_| ours).map(|device| device.name).collect())
+    Ok(outline
+        .devices
+        .into_iter()
+        .filter(|_| ours)
+        .map(|device| device.name)
+        .collect())
 }
 
 /// Device nodes worth looking for.
 #[must_use]
 pub fn wanted_nodes(gpus: &[Gpu], nics: &[Nic]) -> BTreeSet<String> {
-    let gpus = gpus.iter().filter_map(|gpu| gpu.minor.known()).map(|m| format!("/dev/nvidia{m}"));
-    let nics = nics.iter().filter_map(|nic| nic.uverbs.known()).map(|&n| uverbs(n));
+    let gpus = gpus
+        .iter()
+        .filter_map(|gpu| gpu.minor.known())
+        .map(|m| format!("/dev/nvidia{m}"));
+    let nics = nics
+        .iter()
+        .filter_map(|nic| nic.uverbs.known())
+        .map(|&n| uverbs(n));
     let common = [CTL, UVM, UVM_TOOLS, RDMA_CM].map(str::to_owned);
     gpus.chain(nics).chain(common).collect()
 }
@@ -82,11 +93,17 @@ impl Injection {
             return GpuInjection::Unavailable("its minor number is not known".to_owned());
         };
         let own = format!("/dev/nvidia{minor}");
-        if let Some(absent) = [own.as_str(), CTL].into_iter().find(|n| !self.nodes.contains(*n)) {
+        if let Some(absent) = [own.as_str(), CTL]
+            .into_iter()
+            .find(|n| !self.nodes.contains(*n))
+        {
             return GpuInjection::Unavailable(format!("{absent} is absent"));
         }
         let present = |node: &&str| self.nodes.contains(*node);
-        let further = [UVM, UVM_TOOLS].into_iter().filter(present).map(str::to_owned);
+        let further = [UVM, UVM_TOOLS]
+            .into_iter()
+            .filter(present)
+            .map(str::to_owned);
         GpuInjection::Nodes([own, CTL.to_owned()].into_iter().chain(further).collect())
     }
 
@@ -94,7 +111,12 @@ impl Injection {
     pub fn nic(&self, nic: &Nic) -> Result<Vec<String>, String> {
         let node = match &nic.uverbs {
             Fact::Known(number) => uverbs(*number),
-            Fact::Absent => return Err(format!("{} has no uverbs device: load ib_uverbs", nic.name())),
+            Fact::Absent => {
+                return Err(format!(
+                    "{} has no uverbs device: load ib_uverbs",
+                    nic.name()
+                ));
+            }
             Fact::Unreadable(why) => return Err(format!("uverbs of {}: {why}", nic.name())),
         };
         if !self.nodes.contains(&node) {

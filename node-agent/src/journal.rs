@@ -52,13 +52,21 @@ pub struct SetKey {
 impl Journal {
     /// Forgets that values were ours to defend, after which each is set once more.
     pub fn release(&mut self) {
-        self.modules.values_mut().for_each(|entry| entry.asserted = false);
-        self.openib_conf.values_mut().for_each(|entry| entry.asserted = false);
+        self.modules
+            .values_mut()
+            .for_each(|entry| entry.asserted = false);
+        self.openib_conf
+            .values_mut()
+            .for_each(|entry| entry.asserted = false);
     }
 
     /// Notes a module that is loaded and verified.
     pub fn module_loaded(&mut self, name: &ModuleName, boot_id: &str, at: Time) {
-        let entry = LoadedModule { boot_id: boot_id.to_owned(), at, asserted: true };
+        let entry = LoadedModule {
+            boot_id: boot_id.to_owned(),
+            at,
+            asserted: true,
+        };
         self.modules.insert(name.clone(), entry);
     }
 
@@ -68,6 +76,18 @@ impl Journal {
             Some(first) => first.before.clone(),
             None => set.before.clone(),
         };
-        self.openib_conf.insert(key.to_owned(), SetKey { before, ..set });
+        self.openib_conf
+            .insert(key.to_owned(), SetKey { before, ..set });
+    }
+
+    /// A key that has its first value again needs no restore.
+    pub fn forget_restored(&mut self, key: &str) {
+        if self
+            .openib_conf
+            .get(key)
+            .is_some_and(|set| set.before.as_deref() == Some(&set.after))
+        {
+            self.openib_conf.remove(key);
+        }
     }
 }

@@ -16,7 +16,7 @@ use topology::fact::Fact;
 use crate::command::{CommandError, Outcome, run};
 
 /// How long a load or unload may take.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A module's name as the kernel spells it: `-` reads as `_` (kernel `scripts/Makefile.lib`, kmod).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,7 +94,12 @@ pub fn from_facts(listed: Fact<Vec<Module>>) -> Fact<Modules> {
     for module in listed {
         match (ModuleName::new(&module.name), state(&module.state)) {
             (Ok(name), Some(state)) => drop(modules.insert(name, state)),
-            _ => return Fact::Unreadable(format!("/proc/modules: `{} {}`", module.name, module.state)),
+            _ => {
+                return Fact::Unreadable(format!(
+                    "/proc/modules: `{} {}`",
+                    module.name, module.state
+                ));
+            }
         }
     }
     Fact::Known(modules)

@@ -49,7 +49,9 @@ pub enum OpenibConfError {
 pub fn assignments(text: &str) -> Result<Vec<Assignment>, OpenibConfError> {
     // Not `lines()`: a carriage return belongs to the value that the shell sees.
     let lines = text.split('\n').enumerate();
-    lines.filter_map(|(index, line)| assignment(index + 1, line).transpose()).collect()
+    lines
+        .filter_map(|(index, line)| assignment(index + 1, line).transpose())
+        .collect()
 }
 
 /// The effective assignment of `key` (the last) and the line numbers of those it overrides.
@@ -57,8 +59,13 @@ pub fn effective(
     text: &str,
     key: &str,
 ) -> Result<Option<(Assignment, Vec<usize>)>, OpenibConfError> {
-    let mut all: Vec<_> = assignments(text)?.into_iter().filter(|a| a.key == key).collect();
-    Ok(all.pop().map(|last| (last, all.into_iter().map(|a| a.line).collect())))
+    let mut all: Vec<_> = assignments(text)?
+        .into_iter()
+        .filter(|a| a.key == key)
+        .collect();
+    Ok(all
+        .pop()
+        .map(|last| (last, all.into_iter().map(|a| a.line).collect())))
 }
 
 /// The text with `key` set to `value`: the last assignment is edited, or a line is appended.
@@ -80,7 +87,10 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, OpenibConfError
 /// The text without the effective assignment of `key`: what undoes a line that [`set`] appended.
 pub fn unset(text: &str, key: &str) -> Result<String, OpenibConfError> {
     let last = effective(text, key)?;
-    Ok(last.map_or_else(|| text.to_owned(), |(last, _)| edit_line(text, last.line, |_| None)))
+    Ok(last.map_or_else(
+        || text.to_owned(),
+        |(last, _)| edit_line(text, last.line, |_| None),
+    ))
 }
 
 fn check(key: &str, value: &str) -> Result<(), OpenibConfError> {
@@ -88,7 +98,10 @@ fn check(key: &str, value: &str) -> Result<(), OpenibConfError> {
         return Err(OpenibConfError::BadKey(key.to_owned()));
     }
     if !is_value(value) {
-        return Err(OpenibConfError::BadValue { key: key.to_owned(), value: value.to_owned() });
+        return Err(OpenibConfError::BadValue {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        });
     }
     Ok(())
 }
@@ -103,7 +116,10 @@ pub fn is_key(text: &str) -> bool {
 /// Whether `text` is a single word to every shell, quoted or not.
 #[must_use]
 pub fn is_value(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:/+-".contains(&b))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_.,:/+-".contains(&b))
 }
 
 fn appended(text: &str, key: &str, value: &str) -> String {
@@ -148,7 +164,10 @@ fn assignment(number: usize, line: &str) -> Result<Option<Assignment>, OpenibCon
     }
     parse_assignment(number, line)
         .map(Some)
-        .ok_or_else(|| OpenibConfError::NotPlain { line: number, text: shorten(line) })
+        .ok_or_else(|| OpenibConfError::NotPlain {
+            line: number,
+            text: shorten(line),
+        })
 }
 
 fn parse_assignment(number: usize, line: &str) -> Option<Assignment> {
@@ -165,7 +184,12 @@ fn parse_assignment(number: usize, line: &str) -> Option<Assignment> {
     let comment = after.trim_start();
     // A comment needs white space before it: `a#b` is one word.
     let ends = comment.is_empty() || (comment.starts_with('#') && comment.len() < after.len());
-    ends.then(|| Assignment { line: number, key: key.to_owned(), value, span: start..start + length })
+    ends.then(|| Assignment {
+        line: number,
+        key: key.to_owned(),
+        value,
+        span: start..start + length,
+    })
 }
 
 /// Length and value of the shell word at the start of `text`; `None` where it does not end on this line or does more

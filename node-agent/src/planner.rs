@@ -79,7 +79,14 @@ impl Plan {
     fn act(&mut self, change: Change, precondition: String, memory: &Memory, now: Timestamp) {
         let (attempts, last_error) = memory.attempts.of(&change);
         let blocked = memory.attempts.blocks(&change, now);
-        let action = Action { change, precondition, attempts, budget: BUDGET, blocked, last_error };
+        let action = Action {
+            change,
+            precondition,
+            attempts,
+            budget: BUDGET,
+            blocked,
+            last_error,
+        };
         if action.blocked == Some(Blocked::Exhausted) {
             let component = format!("{} {}", action.change.kind(), action.change.target());
             self.find(FindingId::AttemptsExhausted, component, action.message());

@@ -55,7 +55,11 @@ impl KubeletDevices {
     /// Every resource name that was seen.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {
-        self.allocatable.keys().chain(self.held.keys()).map(String::as_str).collect()
+        self.allocatable
+            .keys()
+            .chain(self.held.keys())
+            .map(String::as_str)
+            .collect()
     }
 }
 
@@ -95,8 +99,13 @@ pub enum PodResourcesError {
 
 /// Both answers of the kubelet behind `socket`; together they may take `deadline`.
 pub async fn ask(socket: &Path, deadline: Duration) -> Result<KubeletDevices, PodResourcesError> {
-    let late = || PodResourcesError::Deadline { path: socket.to_owned(), deadline };
-    tokio::time::timeout(deadline, ask_both(socket)).await.unwrap_or_else(|_| Err(late()))
+    let late = || PodResourcesError::Deadline {
+        path: socket.to_owned(),
+        deadline,
+    };
+    tokio::time::timeout(deadline, ask_both(socket))
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 async fn ask_both(socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
@@ -108,8 +117,8 @@ async fn ask_both(socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
             message: status.message().to_owned(),
         }
     };
-    let mut client = PodResourcesListerClient::new(connect(socket).await?)
-        .max_decoding_message_size(16 << 20);
+    let mut client =
+        PodResourcesListerClient::new(connect(socket).await?).max_decoding_message_size(16 << 20);
     let allocatable = client
         .get_allocatable_resources(AllocatableResourcesRequest {})
         .await
@@ -120,7 +129,10 @@ async fn ask_both(socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
         .await
         .map_err(failed("List"))?
         .into_inner();
-    Ok(KubeletDevices { allocatable: collect_allocatable(allocatable), held: collect_held(held) })
+    Ok(KubeletDevices {
+        allocatable: collect_allocatable(allocatable),
+        held: collect_held(held),
+    })
 }
 
 async fn connect(socket: &Path) -> Result<Channel, PodResourcesError> {
@@ -132,14 +144,19 @@ async fn connect(socket: &Path) -> Result<Channel, PodResourcesError> {
             async move { UnixStream::connect(path).await.map(TokioIo::new) }
         }))
         .await
-        .map_err(|source| PodResourcesError::Connect { path: socket.to_owned(), source })
+        .map_err(|source| PodResourcesError::Connect {
+            path: socket.to_owned(),
+            source,
+        })
 }
 
-fn collect_allocatable(
-    answer: AllocatableResourcesResponse,
-) -> BTreeMap<String, BTreeSet<String>> {
+fn collect_allocatable(answer: AllocatableResourcesResponse) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for ContainerDevices { resource_name, device_ids } in answer.devices {
+    for ContainerDevices {
+        resource_name,
+        device_ids,
+    } in answer.devices
+    {
         all.entry(resource_name).or_default().extend(device_ids);
     }
     all
@@ -156,7 +173,12 @@ fn collect_held(answer: ListPodResourcesResponse) -> BTreeMap<String, BTreeMap<S
             };
             for devices in container.devices {
                 let of_resource = held.entry(devices.resource_name).or_default();
-                of_resource.extend(devices.device_ids.into_iter().map(|id| (id, holder.clone())));
+                of_resource.extend(
+                    devices
+                        .device_ids
+                        .into_iter()
+                        .map(|id| (id, holder.clone())),
+                );
             }
         }
     }

@@ -22,7 +22,11 @@ pub fn text(plan: &Plan, status: &GpuRdmaNodeStatus) -> String {
     for pair in &status.pairs {
         let admitted = if pair.admitted { "admitted" } else { "refused" };
         let nics = pair.nics.join("+");
-        let _ = writeln!(out, "  {:6} {nics:16} {:8} {admitted} {}", pair.gpu, pair.distance, pair.reason);
+        let _ = writeln!(
+            out,
+            "  {:6} {nics:16} {:8} {admitted} {}",
+            pair.gpu, pair.distance, pair.reason
+        );
     }
     if status.pairs.is_empty() {
         let _ = writeln!(out, "  none");
@@ -40,7 +44,11 @@ pub fn actions(plan: &Plan) -> String {
     let mut out = "Actions\n".to_owned();
     for (index, action) in plan.actions.iter().enumerate() {
         for (number, line) in action.to_string().lines().enumerate() {
-            let head = if number == 0 { format!("{}.", index + 1) } else { String::new() };
+            let head = if number == 0 {
+                format!("{}.", index + 1)
+            } else {
+                String::new()
+            };
             let _ = writeln!(out, "{head:3} {line}");
         }
     }
@@ -54,7 +62,13 @@ pub fn findings(findings: &[Finding]) -> String {
         return "Findings: none\n".to_owned();
     }
     let mut out = "Findings\n".to_owned();
-    for Finding { id, severity, component, message } in findings {
+    for Finding {
+        id,
+        severity,
+        component,
+        message,
+    } in findings
+    {
         let _ = writeln!(out, "  {severity:?} {id} ({component})\n      {message}");
     }
     out

@@ -29,9 +29,15 @@ pub fn status(
     before: Option<&GpuRdmaNodeStatus>,
     now: Timestamp,
 ) -> Result<GpuRdmaNodeStatus, serde_json::Error> {
-    let judge = Judge { observed, desired, decision };
+    let judge = Judge {
+        observed,
+        desired,
+        decision,
+    };
     let (drafts, phase) = judge.all();
-    let conditions = before.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let conditions = before
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
     Ok(GpuRdmaNodeStatus {
         observed_generation: Some(desired.generation),
         boot_id: Some(observed.state.boot_id.clone()),
@@ -54,7 +60,10 @@ fn summary(observed: &Observed, decision: &Decision) -> MachineSummary {
         gpus: count(machine.gpus.len()),
         nics: count(machine.nics.len()),
         admitted_pairs: count(decision.pairs().filter(|pair| pair.admitted).count()),
-        gpu_product: machine.gpus.iter().find_map(|gpu| gpu.product.known().cloned()),
+        gpu_product: machine
+            .gpus
+            .iter()
+            .find_map(|gpu| gpu.product.known().cloned()),
         gpu_driver: observed.platform.gpu_driver.clone(),
         os: observed.platform.os.clone(),
         kernel: observed.platform.kernel.clone(),
@@ -63,9 +72,14 @@ fn summary(observed: &Observed, decision: &Decision) -> MachineSummary {
 }
 
 fn link_layer(machine: &Machine) -> Option<String> {
-    let compute = machine.nics.iter().filter(|nic| nic.role == NicRole::Compute);
-    let mut layers: Vec<LinkLayer> =
-        compute.flat_map(|nic| &nic.ports).filter_map(|port| port.link_layer.known().copied()).collect();
+    let compute = machine
+        .nics
+        .iter()
+        .filter(|nic| nic.role == NicRole::Compute);
+    let mut layers: Vec<LinkLayer> = compute
+        .flat_map(|nic| &nic.ports)
+        .filter_map(|port| port.link_layer.known().copied())
+        .collect();
     layers.sort();
     layers.dedup();
     let name = match layers.as_slice() {
@@ -78,14 +92,25 @@ fn link_layer(machine: &Machine) -> Option<String> {
 }
 
 fn pair(device: &NodeDevice) -> PairStatus {
-    let distance = device.nics.first().and_then(|nic| nic.distance).unwrap_or(Distance::Unknown);
+    let distance = device
+        .nics
+        .first()
+        .and_then(|nic| nic.distance)
+        .unwrap_or(Distance::Unknown);
     PairStatus {
-        gpu: device.gpu.as_ref().map_or_else(|| device.id.clone(), |gpu| gpu.name.clone()),
+        gpu: device
+            .gpu
+            .as_ref()
+            .map_or_else(|| device.id.clone(), |gpu| gpu.name.clone()),
         nics: device.nics.iter().map(|nic| nic.rdma.clone()).collect(),
         distance: format!("{distance:?}").to_uppercase(),
         shared: device.shared,
         admitted: device.admitted,
-        reason: if device.admitted { String::new() } else { cut(&device.reason) },
+        reason: if device.admitted {
+            String::new()
+        } else {
+            cut(&device.reason)
+        },
     }
 }
 

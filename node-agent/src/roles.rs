@@ -38,9 +38,17 @@ pub fn rails(rails: &[NicRail]) -> (BTreeMap<PciAddress, u32>, Vec<Finding>) {
 /// Whether everything that the rule names is so. Destructured without `..`: a new field cannot be forgotten.
 #[must_use]
 pub fn matches(rule: &NicMatch, nic: &Nic) -> bool {
-    let NicMatch { pci, netdev, rdma, link_layer, min_rate } = rule;
+    let NicMatch {
+        pci,
+        netdev,
+        rdma,
+        link_layer,
+        min_rate,
+    } = rule;
     let named = |pattern: &Option<String>, names: &[String]| {
-        pattern.as_ref().is_none_or(|pattern| names.iter().any(|name| glob(pattern, name)))
+        pattern
+            .as_ref()
+            .is_none_or(|pattern| names.iter().any(|name| glob(pattern, name)))
     };
     let pcis: Vec<String> = nic.pci.iter().map(ToString::to_string).collect();
     named(pci, &pcis)
@@ -64,12 +72,16 @@ fn has_layer(nic: &Nic, wanted: LinkLayer) -> bool {
         LinkLayer::InfiniBand => machine::LinkLayer::InfiniBand,
         LinkLayer::Ethernet => machine::LinkLayer::Ethernet,
     };
-    nic.ports.iter().any(|port| port.link_layer.known() == Some(&wanted))
+    nic.ports
+        .iter()
+        .any(|port| port.link_layer.known() == Some(&wanted))
 }
 
 fn has_rate(nic: &Nic, gbps: u32) -> bool {
     let mbps = u64::from(gbps) * 1000;
-    nic.ports.iter().any(|port| port.rate_mbps.known().is_some_and(|rate| *rate >= mbps))
+    nic.ports
+        .iter()
+        .any(|port| port.rate_mbps.known().is_some_and(|rate| *rate >= mbps))
 }
 
 fn role(role: NicRole) -> machine::NicRole {

@@ -49,7 +49,13 @@ pub async fn run(client: Client, settings: Settings, name: String) -> Result<(),
     let api: Api<GpuRdmaNode> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let events = watcher(api.clone(), config).default_backoff().boxed();
-    let agent = Agent { settings, name, api, node: None, listed: false };
+    let agent = Agent {
+        settings,
+        name,
+        api,
+        node: None,
+        listed: false,
+    };
     agent.run(events).await
 }
 
@@ -101,7 +107,13 @@ impl Agent {
             return;
         };
         let desired = Desired::of_node(node);
-        let turn = cycle(&self.settings, &desired, node.status.as_ref(), Timestamp::now()).await;
+        let turn = cycle(
+            &self.settings,
+            &desired,
+            node.status.as_ref(),
+            Timestamp::now(),
+        )
+        .await;
         match turn {
             Ok(Turn { status, applied }) => {
                 for path in &applied.written {
@@ -126,7 +138,11 @@ impl Agent {
             "status": status,
         });
         let parameters = PatchParams::apply(AGENT_MANAGER);
-        match self.api.patch_status(&self.name, &parameters, &Patch::Apply(patch)).await {
+        match self
+            .api
+            .patch_status(&self.name, &parameters, &Patch::Apply(patch))
+            .await
+        {
             Ok(updated) => self.node = Some(updated),
             Err(error) => tracing::warn!(error = chain(&error), "publish status"),
         }

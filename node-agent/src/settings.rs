@@ -53,13 +53,20 @@ impl Settings {
     /// The agent's CDI specification.
     #[must_use]
     pub fn cdi_file(&self) -> String {
-        format!("{}/{}", self.cdi_dir.trim_end_matches('/'), crate::cdi::FILE)
+        format!(
+            "{}/{}",
+            self.cdi_dir.trim_end_matches('/'),
+            crate::cdi::FILE
+        )
     }
 
     /// The kubelet's podresources socket.
     #[must_use]
     pub fn kubelet_socket(&self) -> String {
-        format!("{}/pod-resources/kubelet.sock", self.kubelet_root.trim_end_matches('/'))
+        format!(
+            "{}/pod-resources/kubelet.sock",
+            self.kubelet_root.trim_end_matches('/')
+        )
     }
 
     /// What loads and unloads the host's modules.

@@ -71,7 +71,9 @@ pub fn read_text(root: &Root, path: &str) -> Result<Option<String>, StoreError> 
     match root.bytes(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(StoreError::Encoding { path: path.to_owned() }),
+            Err(_) => Err(StoreError::Encoding {
+                path: path.to_owned(),
+            }),
         },
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
@@ -80,15 +82,23 @@ pub fn read_text(root: &Root, path: &str) -> Result<Option<String>, StoreError> 
 
 /// A JSON file; `None` where there is none.
 pub fn read_json<T: DeserializeOwned>(root: &Root, path: &str) -> Result<Option<T>, StoreError> {
-    let Some(text) = read_text(root, path)? else { return Ok(None) };
+    let Some(text) = read_text(root, path)? else {
+        return Ok(None);
+    };
     let parsed = serde_json::from_str(&text);
-    parsed.map(Some).map_err(|source| StoreError::Parse { path: path.to_owned(), source })
+    parsed.map(Some).map_err(|source| StoreError::Parse {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// The text of a JSON file.
 pub fn to_text<T: Serialize>(path: &str, value: &T) -> Result<String, StoreError> {
     let text = serde_json::to_string_pretty(value);
-    let text = text.map_err(|source| StoreError::Render { path: path.to_owned(), source })?;
+    let text = text.map_err(|source| StoreError::Render {
+        path: path.to_owned(),
+        source,
+    })?;
     Ok(text + "\n")
 }
 
@@ -122,22 +132,35 @@ pub fn replace_host_file(root: &Root, path: &str, text: &str) -> Result<(), Stor
         Err(error) => return Err(error.into()),
     };
     let io = |operation| {
-        move |source| StoreError::Io { operation, path: path.to_owned(), source }
+        move |source| StoreError::Io {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
     };
     let target = root.join(&real);
     let before = fs::metadata(&target).map_err(io("stat"))?;
     let temporary = target.with_extension(format!("gpurdma-{}", std::process::id()));
-    let written = write_like(&temporary, &before, text).and_then(|()| fs::rename(&temporary, &target));
+    let written =
+        write_like(&temporary, &before, text).and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
         // The error that counts is the first one.
         _ = fs::remove_file(&temporary);
     }
     written.map_err(io("replace"))?;
-    target.parent().map_or(Ok(()), sync_directory).map_err(io("sync directory of"))
+    target
+        .parent()
+        .map_or(Ok(()), sync_directory)
+        .map_err(io("sync directory of"))
 }
 
 fn write_like(path: &Path, like: &fs::Metadata, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(text.as_bytes())?;
     chown(path, Some(like.uid()), Some(like.gid()))?;
     file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;

@@ -18,27 +18,63 @@ fn nothing_against_it_admits() {
 
 #[test]
 fn unknown_keeps_the_last_answer() {
-    let silent = Case { kubelet_answered: false, ..clean() };
+    let silent = Case {
+        kubelet_answered: false,
+        ..clean()
+    };
     assert!(matches!(admit(&silent), Admission::Waits(_)));
-    let before = Case { was_admitted: true, ..silent };
+    let before = Case {
+        was_admitted: true,
+        ..silent
+    };
     assert!(admit(&before).verdict().0);
 }
 
 #[test]
 fn evidence_takes_an_admission_back() {
-    let foreign = Foreign { resource: "nvidia.com/gpu".to_owned(), holder: None };
+    let foreign = Foreign {
+        resource: "nvidia.com/gpu".to_owned(),
+        holder: None,
+    };
     let missing = ["mlx5_3".to_owned()];
     let refusal = Refusal {
         reason: NodeReason::GpuInjectionUnavailable,
         finding: Some(FindingId::GpuInjectionUnavailable),
         message: "/dev/nvidia0 is absent".to_owned(),
     };
-    let before = Case { was_admitted: true, ..clean() };
+    let before = Case {
+        was_admitted: true,
+        ..clean()
+    };
     for (case, word) in [
-        (Case { missing: &missing, ..before.clone() }, "mlx5_3"),
-        (Case { gpu_without_driver: true, ..before.clone() }, "driver"),
-        (Case { foreign: Some(&foreign), ..before.clone() }, "nvidia.com/gpu"),
-        (Case { injection: Err(refusal), ..before.clone() }, "/dev/nvidia0"),
+        (
+            Case {
+                missing: &missing,
+                ..before.clone()
+            },
+            "mlx5_3",
+        ),
+        (
+            Case {
+                gpu_without_driver: true,
+                ..before.clone()
+            },
+            "driver",
+        ),
+        (
+            Case {
+                foreign: Some(&foreign),
+                ..before.clone()
+            },
+            "nvidia.com/gpu",
+        ),
+        (
+            Case {
+                injection: Err(refusal),
+                ..before.clone()
+            },
+            "/dev/nvidia0",
+        ),
     ] {
         let (admitted, reason) = admit(&case).verdict();
         assert!(!admitted && reason.contains(word), "{reason}");

@@ -16,11 +16,17 @@ fn three_failures_use_the_budget_up_with_growing_waits() {
     for (begin, free) in [(0, 30), (100, 160)] {
         attempts.begin(&load(), at(begin));
         attempts.end(&load(), Some("exit 1"));
-        assert!(matches!(attempts.blocks(&load(), at(free - 1)), Some(Blocked::Waits(_))));
+        assert!(matches!(
+            attempts.blocks(&load(), at(free - 1)),
+            Some(Blocked::Waits(_))
+        ));
         assert_eq!(attempts.blocks(&load(), at(free)), None);
     }
     attempts.begin(&load(), at(1000));
-    assert_eq!(attempts.blocks(&load(), at(99_999)), Some(Blocked::Exhausted));
+    assert_eq!(
+        attempts.blocks(&load(), at(99_999)),
+        Some(Blocked::Exhausted)
+    );
     assert_eq!(attempts.of(&load()), (3, Some("did not end".to_owned())));
 }
 
@@ -41,7 +47,10 @@ fn a_clock_set_back_does_not_hold_an_action() {
 
 #[test]
 fn a_new_hash_or_a_new_annotation_resets_once() {
-    let mut attempts = Attempts { install_hash: "a".to_owned(), ..Attempts::default() };
+    let mut attempts = Attempts {
+        install_hash: "a".to_owned(),
+        ..Attempts::default()
+    };
     attempts.begin(&load(), at(0));
     let (same, fresh) = attempts.clone().current("a", None);
     assert_eq!((same, fresh), (attempts.clone(), false));

@@ -5,7 +5,11 @@ use crds::node::NodeAddress;
 use super::*;
 
 fn of_driver(driver: Driver) -> Desired {
-    Desired::of_config(NodeConfig { driver, ..NodeConfig::default() }).unwrap()
+    Desired::of_config(NodeConfig {
+        driver,
+        ..NodeConfig::default()
+    })
+    .unwrap()
 }
 
 #[test]
@@ -19,28 +23,57 @@ fn nothing_asked_is_nothing_desired() {
 fn a_wrong_field_is_named_and_left_out() {
     let desired = of_driver(Driver {
         modules: vec!["ib-umad".to_owned(), "-r".to_owned()],
-        openib_conf: [("UMAD_LOAD", "yes"), ("POST_START_HOOK", "/x"), ("NODE_DESC", "$(id)")]
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .into(),
+        openib_conf: [
+            ("UMAD_LOAD", "yes"),
+            ("POST_START_HOOK", "/x"),
+            ("NODE_DESC", "$(id)"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into(),
         ..Driver::default()
     });
     assert_eq!(desired.modules.len(), 1);
-    assert_eq!(desired.openib_conf.keys().collect::<Vec<_>>(), ["UMAD_LOAD"]);
-    let wrong: Vec<_> = desired.findings.iter().map(|f| f.component.as_str()).collect();
-    let fields = ["driver.modules[1]", "driver.openibConf.NODE_DESC", "driver.openibConf.POST_START_HOOK"];
+    assert_eq!(
+        desired.openib_conf.keys().collect::<Vec<_>>(),
+        ["UMAD_LOAD"]
+    );
+    let wrong: Vec<_> = desired
+        .findings
+        .iter()
+        .map(|f| f.component.as_str())
+        .collect();
+    let fields = [
+        "driver.modules[1]",
+        "driver.openibConf.NODE_DESC",
+        "driver.openibConf.POST_START_HOOK",
+    ];
     assert_eq!(wrong, fields);
 }
 
 #[test]
 fn what_is_not_built_is_named() {
     let config = NodeConfig {
-        gpu_direct: GpuDirect { mode: GpuDirectMode::DmaBuf, required: true },
-        fabric: Fabric { link_layer: Some(LinkLayer::InfiniBand), ..Fabric::default() },
-        addresses: vec![NodeAddress { rail: 0, address: "10.0.0.1/24".to_owned() }],
+        gpu_direct: GpuDirect {
+            mode: GpuDirectMode::DmaBuf,
+            required: true,
+        },
+        fabric: Fabric {
+            link_layer: Some(LinkLayer::InfiniBand),
+            ..Fabric::default()
+        },
+        addresses: vec![NodeAddress {
+            rail: 0,
+            address: "10.0.0.1/24".to_owned(),
+        }],
         ..NodeConfig::default()
     };
     let desired = Desired::of_config(config).unwrap();
-    let fields = ["fabric.addresses", "fabric.linkLayer", "gpuDirect.mode", "gpuDirect.required"];
+    let fields = [
+        "fabric.addresses",
+        "fabric.linkLayer",
+        "gpuDirect.mode",
+        "gpuDirect.required",
+    ];
     assert_eq!(desired.unsupported, fields);
     assert_eq!(desired.findings.len(), 4);
 }
@@ -48,5 +81,9 @@ fn what_is_not_built_is_named() {
 #[test]
 fn the_keys_are_sorted_and_have_no_hooks() {
     assert!(OPENIB_KEYS.is_sorted());
-    assert!(OPENIB_KEYS.iter().all(|key| !key.contains("HOOK") && !key.contains("SCRIPT")));
+    assert!(
+        OPENIB_KEYS
+            .iter()
+            .all(|key| !key.contains("HOOK") && !key.contains("SCRIPT"))
+    );
 }

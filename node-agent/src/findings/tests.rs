@@ -10,10 +10,17 @@ fn worst_first_and_like_ones_joined() {
         FindingId::NoGpuDriver.about("GPU0", "no driver"),
     ];
     sort(&mut findings);
-    let shown: Vec<_> = findings.iter().map(|f| format!("{} {}", f.id, f.component)).collect();
+    let shown: Vec<_> = findings
+        .iter()
+        .map(|f| format!("{} {}", f.id, f.component))
+        .collect();
     assert_eq!(
         shown,
-        ["NO_GPU_DRIVER GPU0, GPU1", "KUBELET_UNREACHABLE kubelet", "MACHINE_NOTE topology"]
+        [
+            "NO_GPU_DRIVER GPU0, GPU1",
+            "KUBELET_UNREACHABLE kubelet",
+            "MACHINE_NOTE topology"
+        ]
     );
 }
 

@@ -9,7 +9,10 @@ fn gpus() -> Uuids {
 
 fn allocatable(name: &str, ids: &[&str]) -> KubeletDevices {
     let ids = ids.iter().map(|&id| id.to_owned()).collect();
-    KubeletDevices { allocatable: [(name.to_owned(), ids)].into(), ..KubeletDevices::default() }
+    KubeletDevices {
+        allocatable: [(name.to_owned(), ids)].into(),
+        ..KubeletDevices::default()
+    }
 }
 
 fn found(kubelet: &KubeletDevices) -> Vec<String> {
@@ -21,13 +24,33 @@ fn found(kubelet: &KubeletDevices) -> Vec<String> {
 fn recognises_every_form_of_id() {
     for (name, id, who) in [
         ("nvidia.com/gpu", A, vec![A]),
-        ("nvidia.com/gpu.shared", "GPU-aaaaaaaa-0000-0000-0000-000000000000::3", vec![A]),
-        ("example.com/vgpu", "GPU-bbbbbbbb-0000-0000-0000-000000000000-7", vec![B]),
+        (
+            "nvidia.com/gpu.shared",
+            "GPU-aaaaaaaa-0000-0000-0000-000000000000::3",
+            vec![A],
+        ),
+        (
+            "example.com/vgpu",
+            "GPU-bbbbbbbb-0000-0000-0000-000000000000-7",
+            vec![B],
+        ),
         ("nvidia.com/gpu", "1", vec![B]),
         ("nvidia.com/gpu", "7", vec![]),
-        ("nvidia.com/mig-1g.10gb", "MIG-5c89852c-d268-c3f3-1b07-005d5ae1dc3f", vec![A, B]),
-        ("nvidia.com/gpu", "MIG-5c89852c-d268-c3f3-1b07-005d5ae1dc3f", vec![A, B]),
-        ("nvidia.com/gpu", "GPU-cccccccc-0000-0000-0000-000000000000", vec![]),
+        (
+            "nvidia.com/mig-1g.10gb",
+            "MIG-5c89852c-d268-c3f3-1b07-005d5ae1dc3f",
+            vec![A, B],
+        ),
+        (
+            "nvidia.com/gpu",
+            "MIG-5c89852c-d268-c3f3-1b07-005d5ae1dc3f",
+            vec![A, B],
+        ),
+        (
+            "nvidia.com/gpu",
+            "GPU-cccccccc-0000-0000-0000-000000000000",
+            vec![],
+        ),
         ("example.com/nic", "1", vec![]),
         ("nvidia.com/hostdev", "0000:0c:00.0", vec![]),
         ("rdma/gpudirect", A, vec![]),
@@ -49,8 +72,16 @@ fn no_capacity_but_held_counts() {
         ..KubeletDevices::default()
     };
     let found = foreign(&kubelet, &BTreeSet::new(), &gpus());
-    assert!(found[A].reason().contains("nvidia.com/gpu and held by team/old-job"));
+    assert!(
+        found[A]
+            .reason()
+            .contains("nvidia.com/gpu and held by team/old-job")
+    );
     let findings = findings(&found);
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].message.contains("1 of this node's GPUs"), "{}", findings[0].message);
+    assert!(
+        findings[0].message.contains("1 of this node's GPUs"),
+        "{}",
+        findings[0].message
+    );
 }

@@ -16,7 +16,10 @@ UMAD_LOAD=no
 #[test]
 fn sets_the_last_assignment_and_keeps_the_rest() {
     let edited = set(SITE, "UMAD_LOAD", "yes").unwrap();
-    assert_eq!(edited, SITE.replace("\nUMAD_LOAD=no\n", "\nUMAD_LOAD=yes\n"));
+    assert_eq!(
+        edited,
+        SITE.replace("\nUMAD_LOAD=no\n", "\nUMAD_LOAD=yes\n")
+    );
     let (last, overridden) = effective(&edited, "UMAD_LOAD").unwrap().unwrap();
     assert_eq!((last.line, last.value.as_deref()), (10, Some("yes")));
     assert_eq!(overridden, [6]);
@@ -27,7 +30,10 @@ fn keeps_quotes_prefix_and_trailing_comment() {
     let edited = set(SITE, "SET_IPOIB_CM", "no").unwrap();
     assert!(edited.contains("export SET_IPOIB_CM='no'\n"), "{edited}");
     let one = "  UMAD_LOAD=\"no\"   # off\n";
-    assert_eq!(set(one, "UMAD_LOAD", "yes").unwrap(), "  UMAD_LOAD=\"yes\"   # off\n");
+    assert_eq!(
+        set(one, "UMAD_LOAD", "yes").unwrap(),
+        "  UMAD_LOAD=\"yes\"   # off\n"
+    );
 }
 
 #[test]
@@ -81,17 +87,26 @@ fn more_than_assignments_is_not_edited() {
     ] {
         let text = format!("ONBOOT=yes\n{line}\n");
         let error = set(&text, "ONBOOT", "no").unwrap_err();
-        assert!(matches!(error, OpenibConfError::NotPlain { line: 2, .. }), "{line}: {error}");
+        assert!(
+            matches!(error, OpenibConfError::NotPlain { line: 2, .. }),
+            "{line}: {error}"
+        );
     }
 }
 
 #[test]
 fn refuses_what_shell_could_run() {
     for value in ["", "a b", "$(id)", "a;b", "a'b", "a\nb", "`id`", "a\\"] {
-        assert!(matches!(set("", "A", value), Err(OpenibConfError::BadValue { .. })), "{value}");
+        assert!(
+            matches!(set("", "A", value), Err(OpenibConfError::BadValue { .. })),
+            "{value}"
+        );
     }
     for key in ["", "A B", "A-B", "1A", "A=B"] {
-        assert!(matches!(set("", key, "1"), Err(OpenibConfError::BadKey(_))), "{key}");
+        assert!(
+            matches!(set("", key, "1"), Err(OpenibConfError::BadKey(_))),
+            "{key}"
+        );
     }
 }
 

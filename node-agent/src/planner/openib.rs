@@ -15,7 +15,7 @@ const FILE: &str = "/etc/infiniband/openib.conf";
 
 /// One key and where its decision is made.
 struct Key<'a> {
-    key: &'a str,
+    name: &'a str,
     value: &'a str,
     state: &'a HostState,
     memory: &'a Memory,
@@ -32,7 +32,9 @@ pub(super) fn keys(
     if desired.openib_conf.is_empty() {
         return;
     }
-    let Some(text) = text(plan, state) else { return };
+    let Some(text) = text(plan, state) else {
+        return;
+    };
     // One odd line stops all keys: say so once.
     if let Err(error) = openib_conf::assignments(&text) {
         return plan.find(FindingId::OpenibConfNotPlain, FILE, error.to_string());
@@ -42,7 +44,14 @@ pub(super) fn keys(
         plan.find(FindingId::OpenibConfWithoutOpenibd, FILE, message);
     }
     for (key, value) in &desired.openib_conf {
-        Key { key, value, state, memory, now }.decide(plan, &text);
+        Key {
+            name: key,
+            value,
+            state,
+            memory,
+            now,
+        }
+        .decide(plan, &text);
     }
 }
 
@@ -66,7 +75,9 @@ fn text(plan: &mut Plan, state: &HostState) -> Option<String> {
 impl Key<'_> {
     fn decide(&self, plan: &mut Plan, text: &str) {
         // Lines were checked by the caller; an error here is the same one.
-        let Ok(found) = openib_conf::effective(text, self.key) else { return };
+        let Ok(found) = openib_conf::effective(text, self.name) else {
+            return;
+        };
         let (current, overridden) = match found {
             Some((last, overridden)) => (Some(last.value), overridden),
             None => (None, Vec::new()),
@@ -74,20 +85,26 @@ impl Key<'_> {
         self.duplicates(plan, &overridden);
         if current == Some(Some(self.value.to_owned())) {
             self.in_effect(plan);
-        } else if self.ours().is_some_and(|set| set.asserted && set.after == self.value) {
+        } else if self
+            .ours()
+            .is_some_and(|set| set.asserted && set.after == self.value)
+        {
             self.contested(plan, &shown(current.as_ref()));
         } else {
-            let precondition = format!("{FILE} has {} = {}", self.key, shown(current.as_ref()));
+            let precondition = format!("{FILE} has {} = {}", self.name, shown(current.as_ref()));
             plan.act(self.change(), precondition, self.memory, self.now);
         }
     }
 
     fn change(&self) -> Change {
-        Change::SetOpenibConf { key: self.key.to_owned(), value: Some(self.value.to_owned()) }
+        Change::SetOpenibConf {
+            key: self.name.to_owned(),
+            value: Some(self.value.to_owned()),
+        }
     }
 
     fn ours(&self) -> Option<&SetKey> {
-        self.memory.journal.openib_conf.get(self.key)
+        self.memory.journal.openib_conf.get(self.name)
     }
 
     fn duplicates(&self, plan: &mut Plan, overridden: &[usize]) {
@@ -97,28 +114,31 @@ impl Key<'_> {
         let lines: Vec<String> = overridden.iter().map(ToString::to_string).collect();
         let message = format!(
             "{} is assigned more than once; the last assignment counts, line {} has no effect",
-            self.key,
+            self.name,
             lines.join(", ")
         );
-        plan.find(FindingId::OpenibConfDuplicate, self.key, message);
+        plan.find(FindingId::OpenibConfDuplicate, self.name, message);
     }
 
     /// Written in this boot by us, and openibd has not been started since.
     fn in_effect(&self, plan: &mut Plan) {
         let state = self.state;
-        let Some(set) = self.ours().filter(|set| set.boot_id == state.boot_id) else { return };
-        let restarted = state.openibd_invocation.is_some() && state.openibd_invocation != set.openibd;
+        let Some(set) = self.ours().filter(|set| set.boot_id == state.boot_id) else {
+            return;
+        };
+        let restarted =
+            state.openibd_invocation.is_some() && state.openibd_invocation != set.openibd;
         if set.after == self.value && !restarted && state.openibd {
             let message = format!(
                 "{}={} is written but not in effect: openibd reads the file when it starts. Restart openibd (it reloads the RDMA stack) or reboot",
-                self.key, self.value
+                self.name, self.value
             );
-            plan.find(FindingId::OpenibConfNotInEffect, self.key, message);
+            plan.find(FindingId::OpenibConfNotInEffect, self.name, message);
         }
     }
 
     fn contested(&self, plan: &mut Plan, current: &str) {
-        let (key, value) = (self.key, self.value);
+        let (key, value) = (self.name, self.value);
         let message = format!(
             "{key}={value} was written by this agent and is now {current}: someone else owns the file. Nothing is written again until driver.openibConf changes or the GpuRdmaNode is annotated with {}",
             crds::names::RESET_ATTEMPTS

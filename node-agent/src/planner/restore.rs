@@ -23,7 +23,12 @@ fn modules(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) 
     for (name, entry) in &memory.journal.modules {
         if entry.boot_id == state.boot_id && state.has_module(name) == Some(true) {
             let precondition = format!("{name} was loaded by this agent at {}", entry.at.0);
-            plan.act(Change::UnloadModule(name.clone()), precondition, memory, now);
+            plan.act(
+                Change::UnloadModule(name.clone()),
+                precondition,
+                memory,
+                now,
+            );
         }
     }
 }
@@ -41,7 +46,10 @@ fn keys(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
         match openib_conf::effective(text, key) {
             Ok(Some((last, _))) if last.value.as_ref() == Some(&set.after) => {
                 let precondition = format!("{key}={} was written by this agent", set.after);
-                let change = Change::SetOpenibConf { key: key.clone(), value: set.before.clone() };
+                let change = Change::SetOpenibConf {
+                    key: key.clone(),
+                    value: set.before.clone(),
+                };
                 plan.act(change, precondition, memory, now);
             }
             Ok(_) => {

@@ -26,7 +26,12 @@ fn time(text: &str) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
 }
 
 fn live(names: &[&str]) -> Fact<Modules> {
-    Fact::Known(names.iter().map(|text| (name(text), ModuleState::Live)).collect())
+    Fact::Known(
+        names
+            .iter()
+            .map(|text| (name(text), ModuleState::Live))
+            .collect(),
+    )
 }
 
 /// A host with OFED, its openib.conf and its modules.
@@ -35,7 +40,9 @@ fn host() -> HostState {
         boot_id: BOOT.to_owned(),
         modules: live(&["mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs"]),
         built_in: BTreeSet::new(),
-        openib_conf: Fact::Known("# openibd\nONBOOT=yes\nUMAD_LOAD=no\nSET_IPOIB_CM=\"auto\"\n".to_owned()),
+        openib_conf: Fact::Known(
+            "# openibd\nONBOOT=yes\nUMAD_LOAD=no\nSET_IPOIB_CM=\"auto\"\n".to_owned(),
+        ),
         infiniband_dir: true,
         openibd: true,
         openibd_invocation: Some("run-1".to_owned()),
@@ -46,10 +53,17 @@ fn host() -> HostState {
 fn asks(modules: &[&str], keys: &[(&str, &str)]) -> Desired {
     let driver = Driver {
         modules: modules.iter().map(|&text| text.to_owned()).collect(),
-        openib_conf: keys.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        openib_conf: keys
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
         ..Driver::default()
     };
-    Desired::of_config(NodeConfig { driver, ..NodeConfig::default() }).unwrap()
+    Desired::of_config(NodeConfig {
+        driver,
+        ..NodeConfig::default()
+    })
+    .unwrap()
 }
 
 fn set(before: Option<&str>, after: &str) -> SetKey {
@@ -71,7 +85,9 @@ fn remembers_key(key: &str, set: SetKey) -> Memory {
 
 fn remembers_module(text: &str, boot: &str) -> Memory {
     let mut memory = Memory::default();
-    memory.journal.module_loaded(&name(text), boot, time("2026-03-01T11:00:00Z"));
+    memory
+        .journal
+        .module_loaded(&name(text), boot, time("2026-03-01T11:00:00Z"));
     memory
 }
 
@@ -80,17 +96,27 @@ fn failed(change: &Change, times: u32, last: &str) -> Memory {
     for _ in 0..times {
         memory.attempts.begin(change, last.parse().unwrap());
     }
-    memory.attempts.end(change, Some("modprobe ib_umad: exit status: 1: module not found"));
+    memory.attempts.end(
+        change,
+        Some("modprobe ib_umad: exit status: 1: module not found"),
+    );
     memory
 }
 
 fn golden(scenario: &str, plan: &Plan) {
-    let text = format!("{}\n{}", render::actions(plan), render::findings(&plan.findings));
+    let text = format!(
+        "{}\n{}",
+        render::actions(plan),
+        render::findings(&plan.findings)
+    );
     insta::assert_snapshot!(scenario, text);
 }
 
 fn check(scenario: &str, state: &HostState, desired: &Desired, memory: Memory) {
-    golden(scenario, &plan(state, desired, &memory.current(desired), now()));
+    golden(
+        scenario,
+        &plan(state, desired, &memory.current(desired), now()),
+    );
 }
 
 #[test]
@@ -98,14 +124,31 @@ fn modules() {
     let umad = asks(&["ib-umad"], &[]);
     check("nothing_asked", &host(), &asks(&[], &[]), Memory::default());
     check("module_absent", &host(), &umad, Memory::default());
-    check("two_modules_in_order", &host(), &asks(&["rdma_ucm", "ib_umad"], &[]), Memory::default());
-    let loaded = HostState { modules: live(&["ib_umad"]), ..host() };
+    check(
+        "two_modules_in_order",
+        &host(),
+        &asks(&["rdma_ucm", "ib_umad"], &[]),
+        Memory::default(),
+    );
+    let loaded = HostState {
+        modules: live(&["ib_umad"]),
+        ..host()
+    };
     check("module_loaded_already", &loaded, &umad, Memory::default());
-    let built_in = HostState { built_in: [name("ib_umad")].into(), ..host() };
+    let built_in = HostState {
+        built_in: [name("ib_umad")].into(),
+        ..host()
+    };
     check("module_built_in", &built_in, &umad, Memory::default());
-    let loading = HostState { modules: Fact::Known([(name("ib_umad"), ModuleState::Loading)].into()), ..host() };
+    let loading = HostState {
+        modules: Fact::Known([(name("ib_umad"), ModuleState::Loading)].into()),
+        ..host()
+    };
     check("module_loading", &loading, &umad, Memory::default());
-    let unreadable = HostState { modules: Fact::Unreadable("read /proc/modules: EIO".to_owned()), ..host() };
+    let unreadable = HostState {
+        modules: Fact::Unreadable("read /proc/modules: EIO".to_owned()),
+        ..host()
+    };
     check("modules_unreadable", &unreadable, &umad, Memory::default());
 }
 
@@ -113,39 +156,118 @@ fn modules() {
 fn memory_of_modules() {
     let umad = asks(&["ib_umad"], &[]);
     let same_hash = |memory: Memory| Memory {
-        attempts: Attempts { install_hash: umad.install_hash.clone(), ..memory.attempts },
+        attempts: Attempts {
+            install_hash: umad.install_hash.clone(),
+            ..memory.attempts
+        },
         ..memory
     };
-    check("module_unloaded_by_someone", &host(), &umad, same_hash(remembers_module("ib_umad", BOOT)));
-    check("module_of_an_earlier_boot", &host(), &umad, same_hash(remembers_module("ib_umad", "boot-0")));
+    check(
+        "module_unloaded_by_someone",
+        &host(),
+        &umad,
+        same_hash(remembers_module("ib_umad", BOOT)),
+    );
+    check(
+        "module_of_an_earlier_boot",
+        &host(),
+        &umad,
+        same_hash(remembers_module("ib_umad", "boot-0")),
+    );
     let load = Change::LoadModule(name("ib_umad"));
-    check("one_failure_waits", &host(), &umad, same_hash(failed(&load, 1, "2026-03-01T11:59:50Z")));
-    check("one_failure_long_ago", &host(), &umad, same_hash(failed(&load, 1, "2026-03-01T11:00:00Z")));
-    check("budget_used_up", &host(), &umad, same_hash(failed(&load, 3, "2026-03-01T11:00:00Z")));
-    check("new_hash_tries_again", &host(), &umad, failed(&load, 3, "2026-03-01T11:00:00Z"));
-    let reset = Desired { reset_attempts: Some("1".to_owned()), ..umad.clone() };
-    check("annotation_tries_again", &host(), &reset, same_hash(remembers_module("ib_umad", BOOT)));
+    check(
+        "one_failure_waits",
+        &host(),
+        &umad,
+        same_hash(failed(&load, 1, "2026-03-01T11:59:50Z")),
+    );
+    check(
+        "one_failure_long_ago",
+        &host(),
+        &umad,
+        same_hash(failed(&load, 1, "2026-03-01T11:00:00Z")),
+    );
+    check(
+        "budget_used_up",
+        &host(),
+        &umad,
+        same_hash(failed(&load, 3, "2026-03-01T11:00:00Z")),
+    );
+    check(
+        "new_hash_tries_again",
+        &host(),
+        &umad,
+        failed(&load, 3, "2026-03-01T11:00:00Z"),
+    );
+    let reset = Desired {
+        reset_attempts: Some("1".to_owned()),
+        ..umad.clone()
+    };
+    check(
+        "annotation_tries_again",
+        &host(),
+        &reset,
+        same_hash(remembers_module("ib_umad", BOOT)),
+    );
 }
 
 #[test]
 fn openib_conf() {
     let yes = asks(&[], &[("UMAD_LOAD", "yes")]);
     check("key_differs", &host(), &yes, Memory::default());
-    check("key_as_asked", &host(), &asks(&[], &[("SET_IPOIB_CM", "auto")]), Memory::default());
-    check("key_not_set", &host(), &asks(&[], &[("RDS_LOAD", "no")]), Memory::default());
-    let twice = HostState { openib_conf: Fact::Known("UMAD_LOAD=yes\nA=1\nUMAD_LOAD=no\n".to_owned()), ..host() };
+    check(
+        "key_as_asked",
+        &host(),
+        &asks(&[], &[("SET_IPOIB_CM", "auto")]),
+        Memory::default(),
+    );
+    check(
+        "key_not_set",
+        &host(),
+        &asks(&[], &[("RDS_LOAD", "no")]),
+        Memory::default(),
+    );
+    let twice = HostState {
+        openib_conf: Fact::Known("UMAD_LOAD=yes\nA=1\nUMAD_LOAD=no\n".to_owned()),
+        ..host()
+    };
     check("key_assigned_twice", &twice, &yes, Memory::default());
-    let shell = HostState { openib_conf: Fact::Known("UMAD_LOAD=no\n. /etc/site.conf\n".to_owned()), ..host() };
+    let shell = HostState {
+        openib_conf: Fact::Known("UMAD_LOAD=no\n. /etc/site.conf\n".to_owned()),
+        ..host()
+    };
     check("file_is_shell", &shell, &yes, Memory::default());
-    let computed = HostState { openib_conf: Fact::Known("NODE_DESC=$(hostname -s)\n".to_owned()), ..host() };
-    check("value_is_computed", &computed, &asks(&[], &[("NODE_DESC", "n7")]), Memory::default());
-    let absent = HostState { openib_conf: Fact::Absent, ..host() };
+    let computed = HostState {
+        openib_conf: Fact::Known("NODE_DESC=$(hostname -s)\n".to_owned()),
+        ..host()
+    };
+    check(
+        "value_is_computed",
+        &computed,
+        &asks(&[], &[("NODE_DESC", "n7")]),
+        Memory::default(),
+    );
+    let absent = HostState {
+        openib_conf: Fact::Absent,
+        ..host()
+    };
     check("file_absent_with_ofed", &absent, &yes, Memory::default());
-    let inbox = HostState { infiniband_dir: false, ofed: false, openibd: false, ..absent.clone() };
+    let inbox = HostState {
+        infiniband_dir: false,
+        ofed: false,
+        openibd: false,
+        ..absent.clone()
+    };
     check("file_absent_inbox", &inbox, &yes, Memory::default());
-    let no_reader = HostState { openibd: false, ..host() };
+    let no_reader = HostState {
+        openibd: false,
+        ..host()
+    };
     check("nobody_reads_the_file", &no_reader, &yes, Memory::default());
-    let unreadable = HostState { openib_conf: Fact::Unreadable("read /etc/infiniband/openib.conf: EIO".to_owned()), ..host() };
+    let unreadable = HostState {
+        openib_conf: Fact::Unreadable("read /etc/infiniband/openib.conf: EIO".to_owned()),
+        ..host()
+    };
     check("file_unreadable", &unreadable, &yes, Memory::default());
 }
 
@@ -158,11 +280,20 @@ fn written_and_in_effect() {
         memory.attempts.install_hash.clone_from(&hash);
         memory
     };
-    let written = HostState { openib_conf: Fact::Known("UMAD_LOAD=yes\n".to_owned()), ..host() };
+    let written = HostState {
+        openib_conf: Fact::Known("UMAD_LOAD=yes\n".to_owned()),
+        ..host()
+    };
     check("written_not_in_effect", &written, &asked, ours());
-    let restarted = HostState { openibd_invocation: Some("run-2".to_owned()), ..written.clone() };
+    let restarted = HostState {
+        openibd_invocation: Some("run-2".to_owned()),
+        ..written.clone()
+    };
     check("openibd_restarted", &restarted, &asked, ours());
-    let rebooted = HostState { boot_id: "boot-2".to_owned(), ..written.clone() };
+    let rebooted = HostState {
+        boot_id: "boot-2".to_owned(),
+        ..written.clone()
+    };
     check("rebooted", &rebooted, &asked, ours());
     check("someone_wrote_it_back", &host(), &asked, ours());
 }
@@ -172,30 +303,47 @@ fn the_way_back() {
     let mut memory = remembers_key("UMAD_LOAD", set(Some("no"), "yes"));
     memory.journal.key_set("RDS_LOAD", set(None, "no"));
     memory.journal.key_set("ONBOOT", set(Some("no"), "no"));
-    memory.journal.module_loaded(&name("ib_umad"), BOOT, time("2026-03-01T11:00:00Z"));
-    memory.journal.module_loaded(&name("rdma_ucm"), "boot-0", time("2026-02-01T11:00:00Z"));
+    memory
+        .journal
+        .module_loaded(&name("ib_umad"), BOOT, time("2026-03-01T11:00:00Z"));
+    memory
+        .journal
+        .module_loaded(&name("rdma_ucm"), "boot-0", time("2026-02-01T11:00:00Z"));
     let state = HostState {
         modules: live(&["ib_umad", "rdma_ucm"]),
         openib_conf: Fact::Known("ONBOOT=yes\nUMAD_LOAD=yes\nRDS_LOAD=no\n".to_owned()),
         ..host()
     };
     golden("restore", &restore(&state, &memory, now()));
-    golden("restore_nothing", &restore(&state, &Memory::default(), now()));
+    golden(
+        "restore_nothing",
+        &restore(&state, &Memory::default(), now()),
+    );
 }
 
 #[test]
 fn the_first_old_value_is_what_a_restore_goes_back_to() {
     let mut memory = remembers_key("UMAD_LOAD", set(Some("no"), "yes"));
-    memory.journal.key_set("UMAD_LOAD", set(Some("yes"), "maybe"));
+    memory
+        .journal
+        .key_set("UMAD_LOAD", set(Some("yes"), "maybe"));
     let kept = &memory.journal.openib_conf["UMAD_LOAD"];
-    assert_eq!((kept.before.as_deref(), kept.after.as_str()), (Some("no"), "maybe"));
+    assert_eq!(
+        (kept.before.as_deref(), kept.after.as_str()),
+        (Some("no"), "maybe")
+    );
 }
 
 #[test]
 fn only_what_is_allowed_runs() {
     let mut memory = Memory::default();
-    memory.journal.module_loaded(&name("ib_umad"), BOOT, time("2026-03-01T11:00:00Z"));
-    let state = HostState { modules: live(&["ib_umad"]), ..host() };
+    memory
+        .journal
+        .module_loaded(&name("ib_umad"), BOOT, time("2026-03-01T11:00:00Z"));
+    let state = HostState {
+        modules: live(&["ib_umad"]),
+        ..host()
+    };
     let plan = restore(&state, &memory, now());
     assert_eq!(plan.actions.len(), 1);
     assert_eq!(plan.runnable(Cost::None).count(), 0);

@@ -21,7 +21,9 @@ impl PodResourcesLister for Kubelet {
         &self,
         _: Request<ListPodResourcesRequest>,
     ) -> Result<Response<ListPodResourcesResponse>, Status> {
-        Ok(Response::new(ListPodResourcesResponse { pod_resources: self.pods.clone() }))
+        Ok(Response::new(ListPodResourcesResponse {
+            pod_resources: self.pods.clone(),
+        }))
     }
 
     async fn get_allocatable_resources(
@@ -31,7 +33,9 @@ impl PodResourcesLister for Kubelet {
         if self.silent {
             std::future::pending::<()>().await;
         }
-        Ok(Response::new(AllocatableResourcesResponse { devices: self.devices.clone() }))
+        Ok(Response::new(AllocatableResourcesResponse {
+            devices: self.devices.clone(),
+        }))
     }
 }
 
@@ -65,25 +69,53 @@ async fn reads_allocatable_and_held() {
         containers: vec![container],
     };
     // The kubelet sends one entry per device and NUMA node: entries of one resource are joined.
-    let split = vec![devices("rdma/gpudirect", &["GPU-a"]), devices("rdma/gpudirect", &["GPU-b"])];
-    let path = serve(&dir, Kubelet { devices: split, pods: vec![pod], silent: false });
+    let split = vec![
+        devices("rdma/gpudirect", &["GPU-a"]),
+        devices("rdma/gpudirect", &["GPU-b"]),
+    ];
+    let path = serve(
+        &dir,
+        Kubelet {
+            devices: split,
+            pods: vec![pod],
+            silent: false,
+        },
+    );
     let answer = ask(&path, DEADLINE).await.unwrap();
     assert_eq!(answer.allocatable["rdma/gpudirect"].len(), 2);
     assert_eq!(answer.held["rdma/gpudirect"]["GPU-b"].pod, "job-0");
-    assert_eq!(answer.held_of(["rdma/gpudirect", "other"]), ["GPU-b".to_owned()].into());
+    assert_eq!(
+        answer.held_of(["rdma/gpudirect", "other"]),
+        ["GPU-b".to_owned()].into()
+    );
 }
 
 #[tokio::test]
 async fn nobody_listens() {
     let dir = tempfile::tempdir().unwrap();
-    let error = ask(&dir.path().join("absent.sock"), DEADLINE).await.unwrap_err();
-    assert!(matches!(error, PodResourcesError::Connect { .. }), "{error}");
+    let error = ask(&dir.path().join("absent.sock"), DEADLINE)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, PodResourcesError::Connect { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_silent_kubelet_meets_the_deadline() {
     let dir = tempfile::tempdir().unwrap();
-    let path = serve(&dir, Kubelet { devices: vec![], pods: vec![], silent: true });
+    let path = serve(
+        &dir,
+        Kubelet {
+            devices: vec![],
+            pods: vec![],
+            silent: true,
+        },
+    );
     let error = ask(&path, Duration::from_millis(200)).await.unwrap_err();
-    assert!(matches!(error, PodResourcesError::Deadline { .. }), "{error}");
+    assert!(
+        matches!(error, PodResourcesError::Deadline { .. }),
+        "{error}"
+    );
 }

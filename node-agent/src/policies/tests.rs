@@ -3,7 +3,10 @@ use super::*;
 #[test]
 fn both_defaults_are_the_same() {
     assert_eq!(policies(&[]), [ResourcePolicy::default()]);
-    assert_eq!(policies(&[Resource::default()]), [ResourcePolicy::default()]);
+    assert_eq!(
+        policies(&[Resource::default()]),
+        [ResourcePolicy::default()]
+    );
 }
 
 #[test]

@@ -36,13 +36,32 @@ fn the_first_rule_that_matches_wins() {
         nic(1, "mlx5_1", "eth0", machine::LinkLayer::Ethernet, 100),
         nic(2, "mlx5_10", "eth1", machine::LinkLayer::Ethernet, 25),
     ];
-    let mut machine = Machine { nics, ..Machine::default() };
-    let pci = NicMatch { pci: Some("0000:02:00.0".to_owned()), ..NicMatch::default() };
-    let ethernet = NicMatch { link_layer: Some(LinkLayer::Ethernet), ..NicMatch::default() };
-    assign(&mut machine, &[rule(pci, NicRole::Management), rule(ethernet, NicRole::Storage)]);
+    let mut machine = Machine {
+        nics,
+        ..Machine::default()
+    };
+    let pci = NicMatch {
+        pci: Some("0000:02:00.0".to_owned()),
+        ..NicMatch::default()
+    };
+    let ethernet = NicMatch {
+        link_layer: Some(LinkLayer::Ethernet),
+        ..NicMatch::default()
+    };
+    assign(
+        &mut machine,
+        &[
+            rule(pci, NicRole::Management),
+            rule(ethernet, NicRole::Storage),
+        ],
+    );
     let roles: Vec<_> = machine.nics.iter().map(|nic| nic.role).collect();
-    use machine::NicRole::{Compute, Management, Storage};
-    assert_eq!(roles, [Compute, Storage, Management]);
+    let wanted = [
+        machine::NicRole::Compute,
+        machine::NicRole::Storage,
+        machine::NicRole::Management,
+    ];
+    assert_eq!(roles, wanted);
 }
 
 #[test]
@@ -68,7 +87,10 @@ fn unknown_is_no_match() {
 #[test]
 fn a_wrong_rail_is_named() {
     let given = [("0000:0c:00.0", 3), ("mlx5_0", 1)];
-    let given = given.map(|(pci, rail)| NicRail { pci: pci.to_owned(), rail });
+    let given = given.map(|(pci, rail)| NicRail {
+        pci: pci.to_owned(),
+        rail,
+    });
     let (map, findings) = rails(&given);
     assert_eq!(map.values().copied().collect::<Vec<_>>(), [3]);
     assert_eq!(findings[0].component, "rails[1].pci");

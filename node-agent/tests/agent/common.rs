@@ -21,18 +21,18 @@ use tonic::{Request, Response, Status};
 use topology::machine::Machine;
 
 /// A node in a temporary directory.
-pub struct Node {
-    pub settings: Settings,
-    pub machine: Machine,
+pub(crate) struct Node {
+    pub(crate) settings: Settings,
+    pub(crate) machine: Machine,
     kubelet: Option<JoinHandle<()>>,
     directory: tempfile::TempDir,
 }
 
 /// What the kubelet answers: resource → ids, and resource → held ids.
 #[derive(Clone, Default)]
-pub struct Answers {
-    pub allocatable: Vec<(String, Vec<String>)>,
-    pub held: Vec<(String, Vec<String>)>,
+pub(crate) struct Answers {
+    pub(crate) allocatable: Vec<(String, Vec<String>)>,
+    pub(crate) held: Vec<(String, Vec<String>)>,
 }
 
 #[derive(Clone, Default)]
@@ -53,13 +53,18 @@ impl PodResourcesLister for Kubelet {
         _: Request<ListPodResourcesRequest>,
     ) -> Result<Response<ListPodResourcesResponse>, Status> {
         let held = devices(&self.0.lock().unwrap().held);
-        let container = ContainerResources { name: "main".to_owned(), devices: held };
+        let container = ContainerResources {
+            name: "main".to_owned(),
+            devices: held,
+        };
         let pod = PodResources {
             name: "job-0".to_owned(),
             namespace: "team".to_owned(),
             containers: vec![container],
         };
-        Ok(Response::new(ListPodResourcesResponse { pod_resources: vec![pod] }))
+        Ok(Response::new(ListPodResourcesResponse {
+            pod_resources: vec![pod],
+        }))
     }
 
     async fn get_allocatable_resources(
@@ -72,7 +77,7 @@ impl PodResourcesLister for Kubelet {
 }
 
 /// A machine of `topology/tests/machines`.
-pub fn described(name: &str) -> Machine {
+pub(crate) fn described(name: &str) -> Machine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../topology/tests/machines")
         .join(format!("{name}.yaml"));
@@ -82,47 +87,61 @@ pub fn described(name: &str) -> Machine {
 
 impl Node {
     /// The named machine with a GPU driver, its device nodes and no kubelet.
-    pub fn new(name: &str) -> Self {
-        Self::with(name, &FixtureOptions { name: name.to_owned(), ..FixtureOptions::default() })
+    pub(crate) fn new(name: &str) -> Self {
+        Self::with(
+            name,
+            &FixtureOptions {
+                name: name.to_owned(),
+                ..FixtureOptions::default()
+            },
+        )
     }
 
-    pub fn with(name: &str, options: &FixtureOptions) -> Self {
+    pub(crate) fn with(name: &str, options: &FixtureOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path());
         let machine = write(&described(name), options, &root).unwrap();
-        let node = Self { settings: Settings::new(root), machine, kubelet: None, directory };
+        let node = Self {
+            settings: Settings::new(root),
+            machine,
+            kubelet: None,
+            directory,
+        };
         node.device_nodes();
         node
     }
 
     fn device_nodes(&self) {
-        let wanted =
-            node_agent::injection::wanted_nodes(&self.machine.gpus, &self.machine.nics);
+        let wanted = node_agent::injection::wanted_nodes(&self.machine.gpus, &self.machine.nics);
         for path in wanted {
             self.put(&path, "");
         }
     }
 
-    pub fn put(&self, path: &str, text: &str) {
+    pub(crate) fn put(&self, path: &str, text: &str) {
         let path = self.settings.root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    pub fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         std::fs::remove_file(self.settings.root.join(path)).unwrap();
     }
 
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.settings.root.join(path)).unwrap()
     }
 
-    pub fn uuids(&self) -> Vec<String> {
-        self.machine.gpus.iter().map(|gpu| gpu.uuid.known().unwrap().clone()).collect()
+    pub(crate) fn uuids(&self) -> Vec<String> {
+        self.machine
+            .gpus
+            .iter()
+            .map(|gpu| gpu.uuid.known().unwrap().clone())
+            .collect()
     }
 
     /// Starts a kubelet, in place of the one before.
-    pub fn start_kubelet(&mut self, answers: Answers) {
+    pub(crate) fn start_kubelet(&mut self, answers: Answers) {
         self.stop_kubelet();
         let path = self.settings.root.join(&self.settings.kubelet_socket());
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -134,7 +153,7 @@ impl Node {
         self.kubelet = Some(tokio::spawn(async { server.await.unwrap() }));
     }
 
-    pub fn stop_kubelet(&mut self) {
+    pub(crate) fn stop_kubelet(&mut self) {
         if let Some(kubelet) = self.kubelet.take() {
             kubelet.abort();
             self.remove(&self.settings.kubelet_socket());
@@ -142,7 +161,7 @@ impl Node {
     }
 
     /// Every file with its content, and every directory and link.
-    pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) fn tree(&self) -> BTreeMap<String, Vec<u8>> {
         let mut tree = BTreeMap::new();
         walk(self.directory.path(), self.directory.path(), &mut tree);
         tree

@@ -1,0 +1,112 @@
+//! The command line over a simulated node, as a person uses it.
+
+use std::process::{Command, Output};
+
+use crate::common::{Answers, Node};
+
+fn agent(node: &Node, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_node-agent"))
+        .arg("--root")
+        .arg(node.settings.root.path())
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let all = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8(all).unwrap()
+}
+
+/// A node that may be called from a process while its kubelet answers here.
+fn config(node: &Node, content: &str) -> String {
+    node.put("/tmp/config.yaml", content);
+    node.settings
+        .root
+        .join("/tmp/config.yaml")
+        .display()
+        .to_string()
+}
+
+#[test]
+fn help_names_every_command() {
+    let output = Command::new(env!("CARGO_BIN_EXE_node-agent"))
+        .arg("--help")
+        .output()
+        .unwrap();
+    let help = text(&output);
+    for command in ["facts", "plan", "apply", "verify", "run", "--root"] {
+        assert!(help.contains(command), "{command} is missing in\n{help}");
+    }
+}
+
+#[test]
+fn facts_are_yaml_or_json() {
+    let node = Node::new("nvidia-dgx-h100");
+    let before = node.tree();
+    let json: serde_json::Value =
+        serde_json::from_slice(&agent(&node, &["facts", "-o", "json"]).stdout).unwrap();
+    assert_eq!(json["machine"]["gpus"].as_array().unwrap().len(), 8);
+    let yaml: serde_yaml::Value = serde_yaml::from_slice(&agent(&node, &["facts"]).stdout).unwrap();
+    assert!(yaml.get("kernelRelease").is_some());
+    assert_eq!(node.tree(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_then_apply_then_verify() {
+    let mut node = Node::new("nvidia-dgx-h100");
+    node.start_kubelet(Answers::default());
+    node.put("/etc/init.d/openibd", "");
+    node.put("/etc/infiniband/openib.conf", "UMAD_LOAD=no\n");
+    let file = config(&node, "driver: {openibConf: {UMAD_LOAD: 'yes'}}\n");
+    let before = node.tree();
+    let plan = text(&agent(&node, &["plan", "--config", &file]));
+    assert!(plan.contains("SetOpenibConf UMAD_LOAD -> yes"), "{plan}");
+    assert!(plan.contains("GPU0"), "{plan}");
+    assert_eq!(node.tree(), before);
+    assert_eq!(
+        agent(&node, &["verify", "--config", &file]).status.code(),
+        Some(1)
+    );
+    let applied = agent(&node, &["apply", "--config", &file]);
+    assert_eq!(applied.status.code(), Some(0), "{}", text(&applied));
+    assert!(
+        text(&applied).contains("done: SetOpenibConf UMAD_LOAD"),
+        "{}",
+        text(&applied)
+    );
+    assert_eq!(
+        agent(&node, &["verify", "--config", &file]).status.code(),
+        Some(0)
+    );
+    let back = agent(&node, &["apply", "--restore", "--config", &file]);
+    assert_eq!(back.status.code(), Some(0), "{}", text(&back));
+    assert_eq!(node.read("/etc/infiniband/openib.conf"), "UMAD_LOAD=no\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_refuses_a_node_in_mode_observe() {
+    let node = Node::new("nvidia-dgx-h100");
+    let object = "apiVersion: gpurdma.dev/v1alpha1\nkind: GpuRdmaNode\nmetadata: {name: n}\nspec: {mode: Observe}\n";
+    let file = config(&node, object);
+    let before = node.tree();
+    let refused = agent(&node, &["apply", "--config", &file]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused).contains("spec.mode is Observe"),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(node.tree(), before);
+}
+
+#[test]
+fn a_file_that_is_neither_is_named() {
+    let node = Node::new("nvidia-dgx-h100");
+    let file = config(&node, "driver: {modules: 7}\n");
+    let refused = text(&agent(&node, &["plan", "--config", &file]));
+    assert!(
+        refused.contains("config.yaml") && refused.contains("modules"),
+        "{refused}"
+    );
+}
