@@ -5,10 +5,14 @@ use std::fmt;
 use crds::node::{ActionStatus, Cost};
 use serde::Serialize;
 
+use crate::findings::shorten;
 use crate::modules::ModuleName;
 
 /// Attempts that an action has per install hash.
 pub const BUDGET: u32 = 3;
+
+/// Longest message of an action in the status.
+const MESSAGE_LIMIT: usize = 240;
 
 /// What is changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -169,7 +173,7 @@ impl Action {
             desired: self.change.desired().to_owned(),
             cost: self.change.cost(),
             attempts: self.attempts,
-            message: self.message(),
+            message: shorten(&self.message(), MESSAGE_LIMIT),
         }
     }
 }

@@ -12,10 +12,14 @@ use topology::machine::PortState;
 
 use crate::decide::Decision;
 use crate::desired::Desired;
+use crate::findings::shorten;
 use crate::observed::Observed;
 
 mod driver;
 mod ready;
+
+/// Longest message; the API's own limit is 1024.
+const MESSAGE_LIMIT: usize = 512;
 
 /// A condition before it has a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,7 +217,7 @@ pub fn with_times(
                     type_: kind.into(),
                     status: status.to_owned(),
                     reason: reason.into(),
-                    message,
+                    message: shorten(&message, MESSAGE_LIMIT),
                     observed_generation: Some(generation),
                     // Kubernetes keeps whole seconds; a finer time would differ from what comes back.
                     last_transition_time: old

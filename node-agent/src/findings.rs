@@ -138,7 +138,9 @@ pub fn sort(findings: &mut Vec<Finding>) {
     });
 }
 
-fn shorten(text: &str, limit: usize) -> String {
+/// The text, cut to `limit` characters.
+#[must_use]
+pub fn shorten(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
     }

@@ -12,12 +12,17 @@ use topology::node_file::NodeDevice;
 use crate::conditions::{Judge, with_times};
 use crate::decide::Decision;
 use crate::desired::Desired;
+use crate::findings::shorten;
 use crate::observed::Observed;
 
+/// Largest status in bytes of JSON; the promise is 16 KiB.
+const LIMIT: usize = 15 * 1024;
 /// Most findings in a status: the worst ones.
 const FINDINGS: usize = 24;
 /// Most pairs in a status.
 const PAIRS: usize = 32;
+/// Most NICs shown of a pair.
+const NICS: usize = 16;
 /// Longest reason of a pair.
 const REASON: usize = 96;
 
@@ -38,7 +43,7 @@ pub fn status(
     let conditions = before
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    Ok(GpuRdmaNodeStatus {
+    let mut status = GpuRdmaNodeStatus {
         observed_generation: Some(desired.generation),
         boot_id: Some(observed.state.boot_id.clone()),
         install_hash: Some(desired.install_hash.clone()),
@@ -46,11 +51,34 @@ pub fn status(
         phase,
         summary: summary(observed, decision),
         pairs: decision.pairs().take(PAIRS).map(pair).collect(),
-        findings: findings(&decision.findings, judge.applicable()),
+        findings: Vec::new(),
         plan: plan(desired, decision)?,
         maintenance: None,
         conditions: with_times(drafts, conditions, desired.generation, now),
-    })
+    };
+    // A node that this is not about has nothing wrong with it.
+    let found = if judge.applicable() {
+        decision.findings.as_slice()
+    } else {
+        &[]
+    };
+    fit(&mut status, found)?;
+    Ok(status)
+}
+
+/// Shows as many findings as fit, then drops the actions' messages. The actions themselves stay: the plan's hash is about
+/// them.
+fn fit(status: &mut GpuRdmaNodeStatus, all: &[Finding]) -> Result<(), serde_json::Error> {
+    for shown in (0..=FINDINGS.min(all.len())).rev() {
+        status.findings = findings(all, shown);
+        if serde_json::to_vec(status)?.len() <= LIMIT {
+            return Ok(());
+        }
+    }
+    for action in status.plan.iter_mut().flat_map(|plan| &mut plan.actions) {
+        action.message.clear();
+    }
+    Ok(())
 }
 
 fn summary(observed: &Observed, decision: &Decision) -> MachineSummary {
@@ -102,40 +130,36 @@ fn pair(device: &NodeDevice) -> PairStatus {
             .gpu
             .as_ref()
             .map_or_else(|| device.id.clone(), |gpu| gpu.name.clone()),
-        nics: device.nics.iter().map(|nic| nic.rdma.clone()).collect(),
+        nics: device
+            .nics
+            .iter()
+            .take(NICS)
+            .map(|nic| nic.rdma.clone())
+            .collect(),
         distance: format!("{distance:?}").to_uppercase(),
         shared: device.shared,
         admitted: device.admitted,
         reason: if device.admitted {
             String::new()
         } else {
-            cut(&device.reason)
+            shorten(&device.reason, REASON)
         },
     }
 }
 
-fn cut(text: &str) -> String {
-    if text.chars().count() <= REASON {
-        return text.to_owned();
-    }
-    text.chars().take(REASON - 1).chain(['…']).collect()
-}
-
-/// A node that this is not about has nothing wrong with it.
-fn findings(all: &[Finding], applicable: bool) -> Vec<Finding> {
-    if !applicable {
-        return Vec::new();
-    }
-    let mut shown: Vec<Finding> = all.iter().take(FINDINGS).cloned().collect();
-    if let Some(more) = all.len().checked_sub(FINDINGS).filter(|more| *more > 0) {
-        shown.push(Finding {
+/// The worst of them, and how many more there are.
+fn findings(all: &[Finding], shown: usize) -> Vec<Finding> {
+    let mut worst: Vec<Finding> = all.iter().take(shown).cloned().collect();
+    if all.len() > shown {
+        let more = all.len() - shown;
+        worst.push(Finding {
             id: "MORE_FINDINGS".to_owned(),
             severity: Severity::Info,
             component: "node-agent".to_owned(),
             message: format!("{more} more; see them with `node-agent plan`"),
         });
     }
-    shown
+    worst
 }
 
 /// Observe plans nothing.

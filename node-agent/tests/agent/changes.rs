@@ -204,3 +204,24 @@ async fn the_status_of_the_largest_machines_is_small_and_steady() {
         assert_eq!(again.status, first, "{name}");
     }
 }
+
+#[tokio::test]
+async fn many_failures_with_long_messages_still_fit() {
+    let mut node = Node::new("h100-class-8gpu-36nic-vf32-bond4");
+    node.settings.chroot = stand_in(
+        &node,
+        "#!/bin/sh\nhead -c 4000 /proc/self/maps >&2\nexit 1\n",
+    );
+    let modules = (0..64).map(|n| format!("module_{n:02}")).collect();
+    let asks = enforce(NodeConfig {
+        driver: Driver {
+            modules,
+            ..Driver::default()
+        },
+        ..NodeConfig::default()
+    });
+    let status = turn(&node, &asks).await.status;
+    let size = serde_json::to_vec(&status).unwrap().len();
+    assert!(size <= 16 * 1024, "{size}");
+    assert_eq!(status.plan.unwrap().actions.len(), 64);
+}
