@@ -54,6 +54,33 @@ fn the_gpu_driver_is_told_by_version_and_flavour() {
 }
 
 #[test]
+fn modules_are_found_in_sysfs_where_proc_does_not_list_them() {
+    let facts = read(&[
+        ("sys/module/mlx5_core/initstate", "live\n"),
+        ("sys/module/mlx5_core/refcnt", "1\n"),
+        ("sys/module/mlx5_core/coresize", "2097152\n"),
+        ("sys/module/mlx5_core/holders/mlx5_ib/initstate", "live\n"),
+        ("sys/module/printk/parameters/time", "Y\n"),
+    ]);
+    let Fact::Known(modules) = facts.modules.fact else {
+        panic!("{:?}", facts.modules);
+    };
+    assert_eq!(modules.len(), 1, "a built-in module is not a loaded one");
+    assert_eq!(modules[0].holders, ["mlx5_ib"]);
+    assert_eq!(
+        (modules[0].size.clone(), modules[0].references.clone()),
+        (Fact::Known(2_097_152), Fact::Known(1))
+    );
+    assert_eq!(modules[0].state, "Live");
+    let odd = read(&[("sys/module/mlx5_core/initstate", "asleep\n")]);
+    assert!(
+        matches!(odd.modules.fact, Fact::Unreadable(_)),
+        "{:?}",
+        odd.modules
+    );
+}
+
+#[test]
 fn modules_come_with_holders_and_versions() {
     let text = "mlx5_ib 479232 0 - Live 0x0000000000000000\nib_core 507904 3 rdma_cm,mlx5_ib, Live 0x0 (OE)\nold 1 - - Live 0x0\n";
     let facts = read(&[
@@ -76,8 +103,8 @@ fn modules_come_with_holders_and_versions() {
         (&Fact::Known(3), &Fact::Known("ABC".to_owned()))
     );
     assert_eq!(
-        (&modules[1].version, modules[1].size),
-        (&Fact::Absent, 479_232)
+        (&modules[1].version, &modules[1].size),
+        (&Fact::Absent, &Fact::Known(479_232))
     );
     assert_eq!(modules[2].references, Fact::Absent);
     let garbage = read(&[("proc/modules", "mlx5_ib much 0 - Live 0x0")]);

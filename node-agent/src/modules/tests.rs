@@ -14,7 +14,7 @@ fn names_are_normalised_and_checked() {
 fn listed(name: &str, state: &str) -> Module {
     Module {
         name: name.to_owned(),
-        size: 0,
+        size: Fact::Known(0),
         references: Fact::Absent,
         holders: vec![],
         state: state.to_owned(),

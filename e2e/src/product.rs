@@ -1,0 +1,142 @@
+//! The product's images as archives, from the list in the chart's `images.yaml` that the Containerfile follows too.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::image::Image;
+use crate::{cmd, paths, progress, rootfs};
+
+/// The tag that the local cluster uses.
+pub const TAG: &str = "local";
+
+/// `charts/images.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageList {
+    /// The images.
+    pub images: Vec<ImageEntry>,
+}
+
+/// One image of the product.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageEntry {
+    /// Image name.
+    pub name: String,
+    /// Program, built from the crate of the same name.
+    pub binary: String,
+    /// `debian` or `scratch`; a program for `scratch` is linked statically.
+    pub base: Base,
+    /// Debian packages of the root file system.
+    #[serde(default)]
+    pub packages: Vec<String>,
+}
+
+/// What an image stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Base {
+    /// A Debian root file system with the listed packages.
+    Debian,
+    /// Nothing.
+    Scratch,
+}
+
+/// Reads the list.
+pub fn list() -> Result<ImageList> {
+    let path = paths::repository().join("charts/images.yaml");
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    serde_yaml::from_str(&text).with_context(|| format!("understand {}", path.display()))
+}
+
+/// Builds every image that the cluster needs into a folder.
+pub fn images(folder: &Path) -> Result<()> {
+    let list = list()?;
+    progress::step("build the product (profile ci)", || {
+        list.images.iter().try_for_each(build)
+    })?;
+    for entry in &list.images {
+        product_image(entry)?.write(&folder.join(format!("{}.tar", entry.name)))?;
+    }
+    for reference in ["localhost/pause:1", "localhost/busybox:1"] {
+        let name = reference.trim_start_matches("localhost/").replace(':', "-");
+        busybox(reference).write(&folder.join(format!("{name}.tar")))?;
+    }
+    Ok(())
+}
+
+fn product_image(entry: &ImageEntry) -> Result<Image> {
+    let base = match entry.base {
+        Base::Debian => Some(rootfs::debian(&entry.packages)?),
+        Base::Scratch => None,
+    };
+    let path = format!("/usr/bin/{}", entry.binary);
+    Ok(Image {
+        reference: format!("localhost/{}:{TAG}", entry.name),
+        entrypoint: vec![path.clone()],
+        base,
+        files: vec![(path, target().join("ci").join(&entry.binary))],
+        links: Vec::new(),
+    })
+}
+
+/// Pods of the scenarios, and the sandbox, which only has to stay: one static program with its names as links.
+fn busybox(reference: &str) -> Image {
+    let names = [
+        "sh", "ls", "cat", "env", "sleep", "stat", "id", "find", "sort", "head", "true", "wget",
+    ];
+    let entrypoint = if reference.contains("pause") {
+        vec!["/bin/sleep".into(), "2147483647".into()]
+    } else {
+        vec!["/bin/sh".into()]
+    };
+    Image {
+        reference: reference.to_owned(),
+        entrypoint,
+        base: None,
+        files: vec![("/bin/busybox".into(), "/usr/bin/busybox".into())],
+        links: names
+            .iter()
+            .map(|name| (format!("/bin/{name}"), "busybox".to_owned()))
+            .collect(),
+    }
+}
+
+fn build(entry: &ImageEntry) -> Result<()> {
+    let mut command = cargo();
+    command.args([
+        "rustc",
+        "--profile",
+        "ci",
+        "-p",
+        &entry.binary,
+        "--bin",
+        &entry.binary,
+    ]);
+    if entry.base == Base::Scratch {
+        command.args(["--", "-C", "target-feature=+crt-static"]);
+    }
+    cmd::run(&mut command)
+}
+
+/// The program of this crate: a test runs as another one, and the supervisor has to be a program of its own.
+pub fn own_binary() -> Result<PathBuf> {
+    let mut command = cargo();
+    cmd::run(command.args(["build", "--profile", "ci", "-p", "e2e", "--bin", "e2e"]))?;
+    Ok(target().join("ci/e2e"))
+}
+
+fn cargo() -> Command {
+    let mut command = cmd::command("cargo", ["--locked"]);
+    command.current_dir(paths::repository());
+    command
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| paths::repository().join("target"), PathBuf::from)
+}

@@ -1,0 +1,11 @@
+//! Scenarios on a real Kubernetes: the shipped chart and programs, nodes that look like GPU machines.
+//!
+//! One cluster for all; each scenario leaves it as it found it. They run one after the other, in any order.
+
+mod admission;
+mod alignment;
+mod host_settings;
+mod lifecycle;
+mod pods;
+mod restarts;
+mod support;

@@ -1,0 +1,100 @@
+//! The cluster that the scenarios share, and what they ask of it.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use e2e::cluster::Cluster;
+use e2e::{machines, scenario};
+use serde_json::{Value, json};
+use topology::policy::ResourcePolicy;
+use topology::report;
+
+/// Bare metal, eight pairs behind nested switches.
+pub(crate) const DGX_A100: (&str, &str) = ("node-0", "nvidia-dgx-a100");
+/// A virtual machine with a cloud's topology file and two NUMA nodes; `single-numa-node`.
+pub(crate) const AZURE: (&str, &str) = ("node-1", "azure-ndv5-h100");
+/// Sixteen GPUs for eight NICs.
+pub(crate) const DGX_2: (&str, &str) = ("node-2", "nvidia-dgx2-v100");
+
+static CLUSTER: LazyLock<Mutex<Cluster>> =
+    LazyLock::new(|| Mutex::new(start().unwrap_or_else(|error| panic!("{error:#}"))));
+
+fn start() -> anyhow::Result<Cluster> {
+    let mut cluster = Cluster::start("scenarios")?;
+    cluster.add_node(Some(DGX_A100.1), |_| ())?;
+    cluster.add_node(Some(AZURE.1), |spec| {
+        spec.two_numa_nodes = true;
+        spec.topology_policy = "single-numa-node".to_owned();
+    })?;
+    cluster.add_node(Some(DGX_2.1), |_| ())?;
+    scenario::install_chart(&cluster, &[])?;
+    enforce(&cluster, &json!({}))?;
+    Ok(cluster)
+}
+
+/// The cluster, for one scenario at a time, with all pairs advertised.
+pub(crate) fn cluster() -> MutexGuard<'static, Cluster> {
+    let cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    for (node, machine) in [DGX_A100, AZURE, DGX_2] {
+        scenario::wait_allocatable(&cluster, node, scenario::RESOURCE, expected(machine).len())
+            .unwrap();
+    }
+    cluster
+}
+
+/// Applies the shared `GpuRdmaCluster` in Enforce with more fields set.
+pub(crate) fn enforce(cluster: &Cluster, more: &Value) -> anyhow::Result<()> {
+    let mut spec = json!({"mode": "Enforce"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    scenario::apply(cluster, &scenario::gpu_rdma_cluster("all", &spec)).map(drop)
+}
+
+/// Pairs that a machine file says, by GPU name: NICs and distance.
+pub(crate) fn expected(machine: &str) -> BTreeMap<String, Vec<String>> {
+    let seen = machines::load(machine).unwrap().seen("any").unwrap();
+    let discovery = report::discovery(&seen, &seen.paths(), &ResourcePolicy::default());
+    discovery
+        .pairs
+        .into_iter()
+        .map(|pair| (pair.gpu, pair.nics))
+        .collect()
+}
+
+/// Deletes its pods when it ends, also when the scenario fails.
+pub(crate) struct Pods<'a> {
+    cluster: &'a Cluster,
+    names: Vec<String>,
+}
+
+impl<'a> Pods<'a> {
+    /// No pods yet.
+    pub(crate) fn new(cluster: &'a Cluster) -> Self {
+        Self {
+            cluster,
+            names: Vec::new(),
+        }
+    }
+
+    /// Starts a pod on a node and waits until it runs.
+    pub(crate) fn run(&mut self, name: &str, node: &str, pairs: usize) {
+        self.names.push(name.to_owned());
+        scenario::run_pod(self.cluster, &scenario::pod(name, Some(node), pairs)).unwrap();
+    }
+
+    /// Creates a pod without waiting.
+    pub(crate) fn create(&mut self, name: &str, node: &str, pairs: usize) {
+        self.names.push(name.to_owned());
+        scenario::apply(self.cluster, &scenario::pod(name, Some(node), pairs)).unwrap();
+    }
+}
+
+impl Drop for Pods<'_> {
+    fn drop(&mut self) {
+        let names: Vec<_> = self.names.iter().map(String::as_str).collect();
+        if let Err(error) = scenario::delete_pods(self.cluster, &names) {
+            eprintln!("{error:#}");
+        }
+    }
+}
