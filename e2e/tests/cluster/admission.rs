@@ -14,7 +14,7 @@ fn a_bad_cluster_is_refused_with_our_message() {
     let error = scenario::apply(&cluster, &scenario::gpu_rdma_cluster("bad", &spec)).unwrap_err();
     let error = format!("{error:#}");
     assert!(
-        error.contains("at most one") && error.contains("Pair"),
+        error.contains("has more than one entry of kind Pair: keep one"),
         "{error}"
     );
 }
