@@ -77,14 +77,20 @@ fn hoist_only_variant(object: &mut Map<String, Value>) {
     }
 }
 
-/// OpenAPI knows signed integer formats only; the API server warns about others.
+/// OpenAPI knows signed integer formats only; the API server warns about others. The next larger one holds more than
+/// the type, so the type's own maximum goes with it: a number that cannot be read back must not be stored.
 fn signed_format(object: &mut Map<String, Value>) {
-    let format = match object.get("format").and_then(Value::as_str) {
-        Some("uint8" | "uint16") => "int32",
-        Some("uint32" | "uint64") => "int64",
+    let (format, maximum) = match object.get("format").and_then(Value::as_str) {
+        Some("uint8") => ("int32", Some(u64::from(u8::MAX))),
+        Some("uint16") => ("int32", Some(u64::from(u16::MAX))),
+        Some("uint32") => ("int64", Some(u64::from(u32::MAX))),
+        Some("uint64") => ("int64", None),
         _ => return,
     };
     object.insert("format".to_owned(), format.into());
+    if let Some(maximum) = maximum {
+        object.entry("maximum").or_insert(maximum.into());
+    }
 }
 
 /// Conditions: one per type, each with its own owner under server-side apply.

@@ -83,7 +83,9 @@ pub fn build(inputs: Inputs<'_>, now: Timestamp) -> Built {
         conflicting: number(inputs.assignments.conflicting(&name)),
         not_applicable: count(|state| *state == State::NotApplicable),
         ready: count(|state| *state == State::Reached),
-        pairs: standings.iter().map(|one| one.pairs).sum(),
+        pairs: standings
+            .iter()
+            .fold(0, |pairs: u32, one| pairs.saturating_add(one.pairs)),
         nodes: rows(&standings),
         conditions,
     };

@@ -73,6 +73,21 @@ fn every_list_map_and_string_has_a_maximum() {
 }
 
 #[test]
+fn no_integer_is_stored_that_cannot_be_read_back() {
+    let generation = |path: &str| path.ends_with("bservedGeneration");
+    let schemas = schemas();
+    for (path, node) in nodes(&schemas) {
+        if node["format"] == "int64" && !generation(&path) {
+            let maximum = node["maximum"].as_f64();
+            assert!(
+                maximum.is_some_and(|maximum| maximum <= f64::from(u32::MAX)),
+                "{path} has no maximum that fits: {node}"
+            );
+        }
+    }
+}
+
+#[test]
 fn formats_are_those_of_openapi_and_no_field_takes_null() {
     let schemas = schemas();
     for (path, node) in nodes(&schemas) {

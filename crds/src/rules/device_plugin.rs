@@ -81,9 +81,9 @@ pub(crate) fn upgrade(schema: &mut Schema) {
 /// `type()` is not to be had in every CEL library; only a text equals itself as a text.
 const UPGRADE: &[Rule] = &[
     (
-        "self.maxUnavailable == string(self.maxUnavailable) ? string(self.maxUnavailable).matches('^([1-9][0-9]?|100)%$') : self.maxUnavailable >= 1",
+        "self.maxUnavailable == string(self.maxUnavailable) ? string(self.maxUnavailable).matches('^([1-9][0-9]?|100)%$') : self.maxUnavailable >= 1 && self.maxUnavailable <= 2147483647",
         Text(
-            "upgrade.maxUnavailable is neither a number of nodes nor a percentage: write 1 or more, or 1% to 100%",
+            "upgrade.maxUnavailable is neither a number of nodes nor a percentage: write 1 to 2147483647, or 1% to 100%",
         ),
     ),
     (

@@ -35,20 +35,28 @@ fn a_choice_of_two_types_stays() {
 }
 
 #[test]
-fn unsigned_formats_become_signed_ones_that_hold_them() {
+fn unsigned_formats_become_signed_ones_that_hold_them_and_no_more() {
     for (before, after) in [
-        ("uint8", "int32"),
-        ("uint16", "int32"),
-        ("uint32", "int64"),
-        ("int32", "int32"),
+        ("uint8", json!({"format": "int32", "maximum": 255})),
+        ("uint16", json!({"format": "int32", "maximum": 65_535})),
+        (
+            "uint32",
+            json!({"format": "int64", "maximum": 4_294_967_295_u32}),
+        ),
+        ("uint64", json!({"format": "int64"})),
+        ("int32", json!({"format": "int32"})),
     ] {
-        let mut schema = json_schema!({"type": "integer", "format": before});
+        let mut schema = json_schema!({"format": before});
         spec(&mut schema);
-        assert_eq!(
-            schema.to_value(),
-            json!({"type": "integer", "format": after})
-        );
+        assert_eq!(schema.to_value(), after, "{before}");
     }
+}
+
+#[test]
+fn a_maximum_of_the_field_itself_stays() {
+    let mut schema = json_schema!({"format": "uint32", "maximum": 63});
+    spec(&mut schema);
+    assert_eq!(schema.to_value(), json!({"format": "int64", "maximum": 63}));
 }
 
 #[test]

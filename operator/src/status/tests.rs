@@ -135,6 +135,17 @@ fn counts_leave_out_what_is_not_applicable() {
 }
 
 #[test]
+fn absurd_counts_stop_at_the_largest_number() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1", "n2"]);
+    for node in ["n1", "n2"] {
+        let mut status = report("Ready");
+        status["summary"]["admittedPairs"] = json!(u32::MAX);
+        world.status(node, &status);
+    }
+    assert_eq!(built(&world, "c").status.pairs, u32::MAX);
+}
+
+#[test]
 fn unsupported_fields_are_named_and_keep_the_cluster_from_ready() {
     let mut world = settled(
         &json!({"mode": "Enforce", "deletionPolicy": "Restore"}),
