@@ -17,6 +17,10 @@ mod driver;
 mod plugin;
 mod pod;
 
+/// Label that says which product an object belongs to.
+pub const NAME_LABEL: &str = "app.kubernetes.io/name";
+/// Its value.
+pub const NAME: &str = "gpu-rdma";
 /// Label that says which component an object belongs to.
 pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 /// Label of everything that the operator made: what is pruned.
@@ -27,6 +31,9 @@ pub const MANAGER: &str = "gpu-rdma-operator";
 pub const TEMPLATE_HASH: &str = "gpurdma.dev/template-hash";
 /// Annotation of a DaemonSet: the hash of what was applied last.
 pub const APPLIED_HASH: &str = "gpurdma.dev/applied-hash";
+
+/// Value of [`COMPONENT_LABEL`] of a driver.
+pub const DRIVER_ROLE: &str = "driver";
 
 /// Name of the agent's DaemonSet.
 pub const AGENT: &str = "gpu-rdma-agent";
@@ -101,7 +108,7 @@ fn render(component: Component, namespace: &str) -> DaemonSet {
         pod,
     } = component;
     let mut selector = BTreeMap::from([
-        ("app.kubernetes.io/name".to_owned(), "gpu-rdma".to_owned()),
+        (NAME_LABEL.to_owned(), NAME.to_owned()),
         (COMPONENT_LABEL.to_owned(), role.to_owned()),
     ]);
     selector.extend(

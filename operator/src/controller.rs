@@ -121,7 +121,7 @@ struct Findings {
 }
 
 fn look(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Findings, Error> {
-    let snapshot = gather(&context.stores)?.with(cluster);
+    let snapshot = gather(&context.stores, &context.namespace)?.with(cluster);
     let validated = validate(&snapshot.clusters);
     let assignments = assign(&validated, &snapshot.nodes, &snapshot.present());
     let settings = Settings {

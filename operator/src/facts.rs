@@ -9,7 +9,18 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::ResourceExt;
 
-use crate::components::{COMPONENT_LABEL, TEMPLATE_HASH};
+use crate::components::{
+    COMPONENT_LABEL, DRIVER_ROLE, MANAGED_BY_LABEL, MANAGER, NAME, NAME_LABEL, TEMPLATE_HASH,
+};
+use crate::quantity;
+
+/// Labels of a driver pod of ours. Anyone may give a pod such labels: its namespace counts as well
+/// ([`crate::gather::by_node`]).
+const DRIVER_LABELS: [(&str, &str); 3] = [
+    (NAME_LABEL, NAME),
+    (MANAGED_BY_LABEL, MANAGER),
+    (COMPONENT_LABEL, DRIVER_ROLE),
+];
 
 /// A node, as far as assignment and maintenance need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -50,7 +61,7 @@ pub struct PodFacts {
     pub node: String,
     /// Extended resources that its containers ask for.
     pub resources: BTreeSet<String>,
-    /// What it is to a driver DaemonSet, where it is a driver pod of ours.
+    /// What it is to a driver DaemonSet, where its labels are those of a driver pod of ours.
     pub driver: Option<DriverPod>,
 }
 
@@ -93,15 +104,15 @@ fn phase(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.phase.as_deref()
 }
 
-/// Resource names with a domain: what device plugins advertise.
+/// Resource names with a domain: what device plugins advertise. Asking for none of a resource holds nothing.
 fn extended_resources(pod: &Pod) -> BTreeSet<String> {
     containers(pod)
         .filter_map(|container| container.resources.as_ref())
         .flat_map(|resources| [resources.requests.as_ref(), resources.limits.as_ref()])
         .flatten()
-        .flat_map(BTreeMap::keys)
-        .filter(|name| name.contains('/'))
-        .cloned()
+        .flatten()
+        .filter(|(name, amount)| name.contains('/') && quantity::is_positive(&amount.0))
+        .map(|(name, _)| name.clone())
         .collect()
 }
 
@@ -117,7 +128,8 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
 }
 
 fn driver_pod(pod: &Pod) -> Option<DriverPod> {
-    if pod.labels().get(COMPONENT_LABEL).map(String::as_str) != Some("driver") {
+    let has = |(key, value): (&str, &str)| pod.labels().get(key).is_some_and(|is| is == value);
+    if !DRIVER_LABELS.into_iter().all(has) {
         return None;
     }
     Some(DriverPod {
@@ -159,12 +171,11 @@ pub fn strip_pod(pod: &mut Pod) {
     let ready = is_ready(pod);
     let phase = pod.status.take().and_then(|status| status.phase);
     let hash = pod.annotations_mut().remove(TEMPLATE_HASH);
-    let component = pod.labels_mut().remove(COMPONENT_LABEL);
+    pod.labels_mut()
+        .retain(|key, _| DRIVER_LABELS.iter().any(|(label, _)| key == label));
     pod.metadata.managed_fields = None;
     pod.metadata.owner_references = None;
     pod.metadata.annotations = hash.map(|hash| BTreeMap::from([(TEMPLATE_HASH.to_owned(), hash)]));
-    pod.metadata.labels =
-        component.map(|name| BTreeMap::from([(COMPONENT_LABEL.to_owned(), name)]));
     pod.spec = pod.spec.take().map(stripped_spec);
     let condition = PodCondition {
         type_: "Ready".into(),

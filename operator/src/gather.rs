@@ -31,8 +31,8 @@ pub struct Snapshot {
     pub daemon_sets: BTreeMap<String, Arc<DaemonSet>>,
 }
 
-/// Reads the caches, once they are filled.
-pub fn gather(stores: &Stores) -> Result<Snapshot, Error> {
+/// Reads the caches, once they are filled. The namespace is the operator's.
+pub fn gather(stores: &Stores, namespace: &str) -> Result<Snapshot, Error> {
     if !stores.ready() {
         return Err(Error::NotSynced);
     }
@@ -40,7 +40,7 @@ pub fn gather(stores: &Stores) -> Result<Snapshot, Error> {
         clusters: stores.clusters.state(),
         nodes: facts_by_name(&stores.nodes.state()),
         gpu_nodes: by_name(stores.gpu_nodes.state()),
-        pods: by_node(&stores.pods.state()),
+        pods: by_node(&stores.pods.state(), namespace),
         daemon_sets: by_name(stores.daemon_sets.state()),
     })
 }
@@ -95,16 +95,18 @@ pub fn facts_by_name(nodes: &[Arc<Node>]) -> BTreeMap<String, NodeFacts> {
         .collect()
 }
 
-/// Facts of the pods that ask for devices or are drivers, by node, in the order of their names.
+/// Facts of the pods that ask for devices or are drivers, by node, in the order of their names. A driver pod is ours
+/// in our namespace only.
 #[must_use]
-pub fn by_node(pods: &[Arc<Pod>]) -> BTreeMap<String, Vec<PodFacts>> {
+pub fn by_node(pods: &[Arc<Pod>], namespace: &str) -> BTreeMap<String, Vec<PodFacts>> {
     let mut result: BTreeMap<String, Vec<PodFacts>> = BTreeMap::new();
     let relevant = |facts: &PodFacts| !facts.resources.is_empty() || facts.driver.is_some();
-    for facts in pods
-        .iter()
-        .filter_map(|pod| PodFacts::of(pod))
-        .filter(relevant)
-    {
+    let ours = |mut facts: PodFacts| {
+        facts.driver = facts.driver.filter(|_| facts.namespace == namespace);
+        facts
+    };
+    let facts = pods.iter().filter_map(|pod| PodFacts::of(pod)).map(ours);
+    for facts in facts.filter(relevant) {
         result.entry(facts.node.clone()).or_default().push(facts);
     }
     for pods in result.values_mut() {
@@ -112,3 +114,6 @@ pub fn by_node(pods: &[Arc<Pod>]) -> BTreeMap<String, Vec<PodFacts>> {
     }
     result
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,7 @@ pub mod leader;
 pub mod maintenance;
 pub mod metrics;
 pub mod plan;
+pub mod quantity;
 pub mod rollout;
 pub mod run;
 pub mod status;

@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::DaemonSetUpdateStrategy;
 use k8s_openapi::api::core::v1::{Container, ExecAction, PodSpec, Probe, SecurityContext};
 
 use super::pod::{HostMount, mounted, pull_secrets, tolerate_everything, variable};
-use super::{Component, Inputs, driver_name};
+use super::{Component, DRIVER_ROLE, Inputs, driver_name};
 use crate::validate::Cluster;
 
 /// Unloading the modules takes longer than a pod's usual thirty seconds.
@@ -53,7 +53,7 @@ pub(super) fn component(inputs: &Inputs<'_>, cluster: &Cluster) -> Option<Compon
     };
     Some(Component {
         name: driver_name(&cluster.name),
-        role: "driver",
+        role: DRIVER_ROLE,
         labels: label,
         strategy,
         pod,

@@ -43,6 +43,38 @@ fn extended_resources_come_from_all_containers() {
 }
 
 #[test]
+fn asking_for_none_of_a_resource_holds_nothing() {
+    let none = serde_json::json!({"spec": {
+        "containers": [{"name": "a", "resources": {
+            "limits": {"rdma/gpudirect": "0"}, "requests": {"rdma/gpudirect": "0"},
+        }}],
+        "initContainers": null,
+    }});
+    assert_eq!(
+        PodFacts::of(&pod(&none)).unwrap().resources,
+        BTreeSet::new()
+    );
+}
+
+fn driver_labels() -> serde_json::Value {
+    serde_json::json!({NAME_LABEL: "gpu-rdma", MANAGED_BY_LABEL: "gpu-rdma-operator", COMPONENT_LABEL: "driver"})
+}
+
+#[test]
+fn one_label_of_a_driver_makes_no_driver_pod() {
+    for missing in [NAME_LABEL, MANAGED_BY_LABEL, COMPONENT_LABEL] {
+        let mut labels = driver_labels();
+        labels.as_object_mut().unwrap().remove(missing);
+        let extra = serde_json::json!({"metadata": {"labels": labels}});
+        assert_eq!(
+            PodFacts::of(&pod(&extra)).unwrap().driver,
+            None,
+            "{missing}"
+        );
+    }
+}
+
+#[test]
 fn a_pod_that_ended_or_has_no_node_is_no_fact() {
     for extra in [
         serde_json::json!({"status": {"phase": "Succeeded"}}),
@@ -56,7 +88,7 @@ fn a_pod_that_ended_or_has_no_node_is_no_fact() {
 #[test]
 fn stripping_changes_no_fact() {
     let driver = serde_json::json!({"metadata": {
-        "labels": {COMPONENT_LABEL: "driver"}, "annotations": {TEMPLATE_HASH: "h1"},
+        "labels": driver_labels(), "annotations": {TEMPLATE_HASH: "h1"},
     }});
     for extra in [serde_json::json!({}), driver] {
         let mut stripped = pod(&extra);
@@ -77,7 +109,7 @@ fn stripping_changes_no_fact() {
 #[test]
 fn a_driver_pod_shows_its_template_and_readiness() {
     let extra = serde_json::json!({
-        "metadata": {"labels": {COMPONENT_LABEL: "driver"}, "annotations": {TEMPLATE_HASH: "h1"}},
+        "metadata": {"labels": driver_labels(), "annotations": {TEMPLATE_HASH: "h1"}},
         "status": {"conditions": []},
     });
     let driver = PodFacts::of(&pod(&extra)).unwrap().driver.unwrap();
