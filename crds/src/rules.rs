@@ -49,16 +49,52 @@ fn rendered((rule, message): &Rule) -> Value {
     }
 }
 
-/// One requirement of a label selector, whose schema is not ours.
-pub(crate) fn selector_expression(schema: &mut Value) {
-    let Value::Object(object) = schema else {
-        return;
-    };
-    let rules = SELECTOR.iter().map(rendered).collect();
-    object.insert("x-kubernetes-validations".to_owned(), Value::Array(rules));
+/// The labels of a label selector, whose schema is not ours.
+pub(crate) fn selector_labels(schema: &mut Value) {
+    attach_to_value(schema, SELECTOR_LABELS);
 }
 
+/// One requirement of a label selector, whose schema is not ours.
+pub(crate) fn selector_expression(schema: &mut Value) {
+    attach_to_value(schema, SELECTOR);
+}
+
+fn attach_to_value(schema: &mut Value, rules: &[Rule]) {
+    if let Value::Object(object) = schema {
+        let rules = rules.iter().map(rendered).collect();
+        object.insert("x-kubernetes-validations".to_owned(), Value::Array(rules));
+    }
+}
+
+/// Keys and values follow Kubernetes' own rules for labels (`IsQualifiedName`, `IsValidLabelValue`).
+const SELECTOR_LABELS: &[Rule] = &[
+    (
+        "self.all(key, key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",
+        Message::Text(
+            "nodeSelector.matchLabels has a key that no label can have: write a name of at most 63 characters, such as pool, or a domain before it, such as example.org/pool",
+        ),
+    ),
+    (
+        "self.all(key, self[key].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",
+        Message::Text(
+            "nodeSelector.matchLabels has a value that no label can have: write letters, digits, - _ and . only, such as gpu",
+        ),
+    ),
+];
+
 const SELECTOR: &[Rule] = &[
+    (
+        "self.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",
+        Message::Text(
+            "nodeSelector.matchExpressions[].key is none that a label can have: write a name of at most 63 characters, such as pool, or a domain before it, such as example.org/pool",
+        ),
+    ),
+    (
+        "!has(self.values) || self.values.all(value, value.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",
+        Message::Text(
+            "nodeSelector.matchExpressions[].values has one that no label can have: write letters, digits, - _ and . only, such as gpu",
+        ),
+    ),
     (
         "self.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist']",
         Message::Text(

@@ -147,6 +147,9 @@ pub(crate) fn label_selector(schema: &mut Schema) {
     for (pointer, key, max) in limits {
         bound(schema, pointer, key, max);
     }
+    if let Some(labels) = schema.pointer_mut("/properties/matchLabels") {
+        crate::rules::selector_labels(labels);
+    }
     if let Some(requirement) = schema.pointer_mut("/properties/matchExpressions/items") {
         crate::rules::selector_expression(requirement);
     }

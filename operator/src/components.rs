@@ -2,7 +2,7 @@
 //! looks; names, labels and hashes are the same for all.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy};
-use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::config::Config;
 use crate::validate::Cluster;
 
-mod affinity;
+pub(crate) mod affinity;
 mod agent;
 mod driver;
 mod plugin;
@@ -49,6 +49,9 @@ pub struct Inputs<'a> {
     pub config: &'a Config,
     /// Clusters that stay, by name.
     pub clusters: &'a [&'a Cluster],
+    /// Nodes that the agent keeps beside those of the clusters: a cluster that makes no sense at present lends no
+    /// selector.
+    pub kept: &'a [NodeSelectorTerm],
     /// Whether any node shall have the plugin.
     pub plugin_wanted: bool,
 }
@@ -84,7 +87,7 @@ pub fn daemon_sets(inputs: &Inputs<'_>) -> Vec<DaemonSet> {
 
 fn table(inputs: &Inputs<'_>) -> Vec<Component> {
     let mut rows = Vec::new();
-    if !inputs.clusters.is_empty() {
+    if !inputs.clusters.is_empty() || !inputs.kept.is_empty() {
         rows.push(agent::component(inputs));
     }
     if inputs.plugin_wanted {

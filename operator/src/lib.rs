@@ -20,6 +20,7 @@ pub mod gather;
 pub mod health;
 pub mod install;
 pub mod kube_io;
+pub mod labels;
 pub mod leader;
 pub mod maintenance;
 pub mod metrics;

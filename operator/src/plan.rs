@@ -110,6 +110,7 @@ pub fn plan(
         namespace,
         config,
         clusters: &living,
+        kept: daemon_sets::kept(snapshot, validated),
         plugin_wanted,
     });
     daemon_sets::diff(snapshot, validated, &desired, &mut changes);

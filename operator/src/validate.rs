@@ -16,6 +16,8 @@ use kube::core::{Selector, SelectorExt};
 use crate::facts::NodeFacts;
 use crate::{rollout, supported};
 
+mod selector;
+
 /// Label that the kubelet sets to the operating system.
 pub const OS_LABEL: &str = "kubernetes.io/os";
 
@@ -98,6 +100,30 @@ pub enum Invalid {
         count: usize,
         /// How many it should have.
         remedy: &'static str,
+    },
+    /// A label's key that no label can have.
+    #[error(
+        "spec.nodeSelector.{field} has the key {key:?}: write a name of at most 63 letters, digits, - _ and ., with a \
+         DNS domain and / before it where wanted, such as pool or example.org/pool"
+    )]
+    LabelKey {
+        /// Where below the selector.
+        field: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// A label's value that no label can have.
+    #[error(
+        "spec.nodeSelector.{field} has for {key} the value {value:?}: write at most 63 letters, digits, - _ and ., \
+         such as gpu"
+    )]
+    LabelValue {
+        /// Where below the selector.
+        field: &'static str,
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
     },
     /// A container is wanted and none is named.
     #[error(
@@ -188,7 +214,7 @@ fn check(object: &GpuRdmaCluster) -> Result<Cluster, Invalid> {
         mode: spec.mode,
         paused: spec.paused,
         priority: spec.priority,
-        selector: selector(&spec.node_selector)?,
+        selector: selector::selector(&spec.node_selector)?,
         label_selector: spec.node_selector.clone(),
         install_hash: crds::hash::install_hash(&config).map_err(Invalid::Hash)?,
         resources: spec
@@ -228,28 +254,6 @@ fn resolve(spec: &GpuRdmaClusterSpec) -> NodeConfig {
         rails: Vec::new(),
         addresses: Vec::new(),
     }
-}
-
-fn selector(written: &LabelSelector) -> Result<Selector, Invalid> {
-    for requirement in written.match_expressions.iter().flatten() {
-        let count = requirement.values.as_ref().map_or(0, Vec::len);
-        let remedy = match requirement.operator.as_str() {
-            "In" | "NotIn" if count == 0 => "give at least one",
-            "Exists" | "DoesNotExist" if count > 0 => "give none",
-            _ => continue,
-        };
-        let (key, operator) = (requirement.key.clone(), requirement.operator.clone());
-        return Err(Invalid::Values {
-            key,
-            operator,
-            count,
-            remedy,
-        });
-    }
-    Selector::try_from(written.clone()).map_err(|source| {
-        let selector = serde_json::to_string(written).unwrap_or_default();
-        Invalid::Selector { selector, source }
-    })
 }
 
 fn driver(spec: &GpuRdmaClusterSpec) -> Result<Option<DriverContainer>, Invalid> {

@@ -1,5 +1,6 @@
 //! Label selectors as node affinity: one term per cluster, any of which takes a node. Pure.
 
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
 };
@@ -7,11 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::validate::{Cluster, OS_LABEL};
 
-/// The Linux nodes that any of the clusters selects.
-pub(super) fn any_of(clusters: &[&Cluster]) -> Affinity {
+/// The Linux nodes that any of the clusters selects, and those that are kept.
+pub(super) fn any_of(clusters: &[&Cluster], kept: &[NodeSelectorTerm]) -> Affinity {
     let mut terms: Vec<NodeSelectorTerm> = Vec::new();
-    for cluster in clusters {
-        let term = term(&cluster.label_selector);
+    let selected = clusters.iter().map(|cluster| term(&cluster.label_selector));
+    for term in selected.chain(kept.iter().cloned()) {
         if !terms.contains(&term) {
             terms.push(term);
         }
@@ -27,6 +28,22 @@ pub(super) fn any_of(clusters: &[&Cluster]) -> Affinity {
         node_affinity: Some(node),
         ..Affinity::default()
     }
+}
+
+/// The nodes that a DaemonSet takes now.
+pub(crate) fn terms(set: &DaemonSet) -> &[NodeSelectorTerm] {
+    let pod = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    pod.and_then(|pod| pod.affinity.as_ref()?.node_affinity.as_ref())
+        .and_then(|nodes| {
+            nodes
+                .required_during_scheduling_ignored_during_execution
+                .as_ref()
+        })
+        .map(|required| required.node_selector_terms.as_slice())
+        .unwrap_or_default()
 }
 
 fn term(selector: &LabelSelector) -> NodeSelectorTerm {

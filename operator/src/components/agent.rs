@@ -26,7 +26,7 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Component {
     let pod = PodSpec {
         service_account_name: Some(config.agent.service_account.clone()),
         automount_service_account_token: Some(true),
-        affinity: Some(affinity::any_of(inputs.clusters)),
+        affinity: Some(affinity::any_of(inputs.clusters, inputs.kept)),
         host_network: Some(true),
         host_pid: Some(true),
         dns_policy: Some("ClusterFirstWithHostNet".to_owned()),

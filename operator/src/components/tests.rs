@@ -16,6 +16,7 @@ fn rendered(config: &Config, clusters: &[Cluster], plugin_wanted: bool) -> Strin
         namespace: "gpu-rdma",
         config,
         clusters: &clusters,
+        kept: &[],
         plugin_wanted,
     };
     let sets = daemon_sets(&inputs);
@@ -54,7 +55,7 @@ fn selectors_of_two_clusters_are_alternatives() {
         ),
     ];
     let clusters: Vec<_> = clusters.iter().collect();
-    insta::assert_snapshot!(serde_yaml::to_string(&affinity::any_of(&clusters)).unwrap());
+    insta::assert_snapshot!(serde_yaml::to_string(&affinity::any_of(&clusters, &[])).unwrap());
 }
 
 #[test]
@@ -99,6 +100,7 @@ fn hashes_follow_content_only() {
             namespace: "n",
             config: &config,
             clusters: &clusters,
+            kept: &[],
             plugin_wanted: false,
         })
     };

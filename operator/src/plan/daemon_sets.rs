@@ -4,11 +4,12 @@
 use crds::cluster::Mode;
 use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
 use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use kube::ResourceExt;
 use serde_json::Value;
 
 use super::Changes;
-use crate::components::{AGENT, APPLIED_HASH, PLUGIN};
+use crate::components::{AGENT, APPLIED_HASH, PLUGIN, affinity};
 use crate::gather::Snapshot;
 use crate::validate::{Cluster, Validated};
 
@@ -33,6 +34,16 @@ pub(super) fn plugin_wanted(snapshot: &Snapshot, living: &[&Cluster]) -> bool {
     !living.is_empty() && (enforced || labelled())
 }
 
+/// Nodes that the agent keeps: a cluster that makes no sense lends no selector, and its nodes must not lose their
+/// agent for it. They go once every cluster makes sense again.
+pub(super) fn kept<'a>(snapshot: &'a Snapshot, validated: &Validated) -> &'a [NodeSelectorTerm] {
+    let agent = snapshot.daemon_sets.get(AGENT);
+    agent
+        .filter(|_| !validated.invalid.is_empty())
+        .map(|agent| affinity::terms(agent))
+        .unwrap_or_default()
+}
+
 pub(super) fn diff(
     snapshot: &Snapshot,
     validated: &Validated,
@@ -43,9 +54,7 @@ pub(super) fn diff(
     for set in desired {
         let name = set.name_any();
         let existing = snapshot.daemon_sets.get(&name);
-        // A cluster that makes no sense lends no selector: the agent's node affinity would lose its nodes.
-        let keep = incomplete && name == AGENT && existing.is_some();
-        if !keep && existing.is_none_or(|existing| drifted(existing, set)) {
+        if existing.is_none_or(|existing| drifted(existing, set)) {
             changes.daemon_sets.push(set.clone());
         }
     }

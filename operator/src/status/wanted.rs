@@ -116,7 +116,10 @@ const fn goal(mode: Mode) -> (ClusterReason, &'static str) {
 
 const fn invalid_reason(invalid: &Invalid) -> ClusterReason {
     match invalid {
-        Invalid::Selector { .. } | Invalid::Values { .. } => ClusterReason::InvalidSelector,
+        Invalid::Selector { .. }
+        | Invalid::Values { .. }
+        | Invalid::LabelKey { .. }
+        | Invalid::LabelValue { .. } => ClusterReason::InvalidSelector,
         Invalid::NoContainer | Invalid::MaxUnavailable { .. } | Invalid::Hash(_) => {
             ClusterReason::InvalidSpec
         }

@@ -94,6 +94,22 @@ fn bad_specifications_name_field_and_remedy() {
             "give none",
         ),
         (
+            json!({"nodeSelector": {"matchLabels": {"pool ": "gpu"}}}),
+            "the key \"pool \"",
+        ),
+        (
+            json!({"nodeSelector": {"matchLabels": {"pool": "gpu nodes"}}}),
+            "the value \"gpu nodes\"",
+        ),
+        (
+            json!({"nodeSelector": {"matchExpressions": [{"key": "a/b/c", "operator": "Exists"}]}}),
+            "the key \"a/b/c\"",
+        ),
+        (
+            json!({"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "-"]}]}}),
+            "the value \"-\"",
+        ),
+        (
             json!({"driver": {"source": "Container"}}),
             "name repository, image and version",
         ),
