@@ -32,6 +32,7 @@ pub fn run() -> Result<()> {
     })?;
     progress::step("pairs are advertised", || advertised(&cluster))?;
     progress::step("one pod per node gets its pairs", || pods(&cluster))?;
+    progress::step("the cluster is Ready", || ready(&cluster))?;
     println!("{}", cluster.kubectl(["get", "grc,grn"])?);
     println!("{}", who_got_what(&cluster)?);
     pictures()
@@ -76,6 +77,14 @@ fn pods(cluster: &Cluster) -> Result<()> {
         })
 }
 
+fn ready(cluster: &Cluster) -> Result<()> {
+    let path = "{.status.conditions[?(@.type==\"Ready\")].status}";
+    scenario::wait_value(cluster, &["grc", "demo"], path, 60, |status| {
+        status == "True"
+    })
+    .map(drop)
+}
+
 fn who_got_what(cluster: &Cluster) -> Result<Table> {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::ASCII_MARKDOWN);
@@ -84,7 +93,7 @@ fn who_got_what(cluster: &Cluster) -> Result<Table> {
         let pod = format!("rank-{index}");
         let Granted { pairs, .. } = scenario::granted(cluster, &pod)?;
         let mut rows: Vec<_> = pairs.into_values().collect();
-        rows.sort();
+        rows.sort_by_key(|(gpu, ..)| gpu.trim_start_matches("GPU").parse::<usize>().ok());
         for (gpu, nics, distance) in rows {
             table.add_row([
                 pod.clone(),

@@ -8,7 +8,9 @@ use super::support::{DGX_A100, cluster, enforce};
 
 /// Every file of the node's disk and `/run` that changed, but for the kubelet's and containerd's own.
 fn changed_since(cluster: &Cluster, mark: &str) -> Vec<String> {
-    let find = format!("find /etc /run /var /usr /opt $(ls -d /lib/modules 2>/dev/null) -xdev -newer {mark} -type f");
+    let find = format!(
+        "find /etc /run /var /usr /opt $(ls -d /lib/modules 2>/dev/null) -xdev -newer {mark} -type f"
+    );
     let listing = cluster.on_node(DGX_A100.0, ["sh", "-c", &find]).unwrap();
     let own = [
         "/run/gpurdma/",
@@ -82,10 +84,17 @@ fn modules_and_openib_conf_follow_the_cluster() {
             && text.contains("ONBOOT=yes"),
         "{text}"
     );
-    let modules = || cluster.on_node(DGX_A100.0, ["cat", "/proc/modules"]).ok();
-    e2e::progress::wait_for("ib_umad to be loaded", 60, || {
-        modules().filter(|text| text.contains("ib_umad "))
-    })
-    .unwrap();
+    // The agent's way to the module: the node's modprobe. /sys/module shows it on every kernel.
+    let state = || {
+        cluster
+            .on_node(DGX_A100.0, ["cat", "/sys/module/ib_umad/initstate"])
+            .ok()
+    };
+    let loaded = e2e::progress::wait_for("ib_umad to be loaded", 60, state).unwrap();
+    assert_eq!(loaded.trim(), "live");
+    let calls = cluster
+        .on_node(DGX_A100.0, ["cat", "/run/machine/modprobe.log"])
+        .unwrap();
+    assert_eq!(calls, "modprobe -- ib_umad\n");
     enforce(&cluster, &json!({"driver": {}})).unwrap();
 }
