@@ -1,20 +1,26 @@
 //! Writes [`Changes`]. The order matters: a driver's DaemonSet lets go of its pods before labels move, and a
-//! `GpuRdmaNode` is forgotten last, so that an interrupted release is taken up again.
+//! `GpuRdmaNode` is forgotten last, so that an interrupted release is taken up again. A write that fails ends what follows
+//! from it for that object, and nothing else.
 
 use std::future::Future;
 
 use crds::GpuRdmaNode;
 use crds::names::ASSIGN_MANAGER;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::api::DeleteParams;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 
 use crate::error::Error;
 use crate::events::Events;
 use crate::kube_io::{self, MANAGER};
 use crate::maintenance;
-use crate::plan::Changes;
+use crate::plan::{Changes, Prune};
+use crate::rollout::Decision;
+
+mod failures;
+
+use failures::Failures;
 
 /// Requests in flight at a time: a first pass over thousands of nodes neither crawls nor floods.
 const PARALLEL: usize = 16;
@@ -28,19 +34,50 @@ pub struct Applied {
     pub assigned: usize,
     /// Nodes whose labels changed.
     pub labelled: usize,
+    /// Nodes whose taint was taken away.
+    pub untainted: usize,
     /// `GpuRdmaNodes` deleted.
     pub released: usize,
     /// Maintenance steps taken.
     pub steps: usize,
 }
 
-/// Writes everything; the first failure ends it, and the next reconciliation goes on from there.
-pub async fn apply(
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How much was written.
+    pub applied: Applied,
+    /// Maintenance that was carried out.
+    pub maintained: Vec<Decision>,
+    /// What could not be written.
+    pub failure: Option<Error>,
+}
+
+/// Writes everything that can be written; the next reconciliation goes on from there.
+pub async fn apply(client: &Client, namespace: &str, events: &Events, changes: Changes) -> Outcome {
+    let mut failures = Failures::default();
+    let mut outcome = Outcome::default();
+    write(
+        client,
+        namespace,
+        events,
+        changes,
+        &mut outcome,
+        &mut failures,
+    )
+    .await;
+    outcome.failure = failures.into_error();
+    outcome
+}
+
+async fn write(
     client: &Client,
     namespace: &str,
     events: &Events,
     changes: Changes,
-) -> Result<Applied, Error> {
+    outcome: &mut Outcome,
+    failures: &mut Failures,
+) {
     // Without `..`: a new kind of change does not compile until it is applied.
     let Changes {
         daemon_sets,
@@ -51,63 +88,97 @@ pub async fn apply(
         forget,
         maintenance,
     } = changes;
-    let mut applied = Applied {
-        daemon_sets: daemon_sets.len() + prune.len(),
-        assigned: gpu_nodes.len(),
-        labelled: labels.len(),
-        released: forget.len(),
-        steps: 0,
-    };
+    let applied = &mut outcome.applied;
     let sets = Api::<DaemonSet>::namespaced(client.clone(), namespace);
-    for gone in &prune {
-        let params = if gone.keep_pods {
-            DeleteParams::orphan()
-        } else {
-            DeleteParams::background()
-        };
-        kube_io::delete(&sets, &gone.name, &params).await?;
+    let deletions = prune
+        .iter()
+        .map(|gone| (set_id(&gone.name), delete(&sets, gone)));
+    applied.daemon_sets = each(failures, deletions).await;
+    if !failures.none() {
+        return;
     }
-    for set in &daemon_sets {
-        kube_io::apply(&sets, set, MANAGER, true).await?;
-    }
+    let sets = daemon_sets.iter().map(|set| {
+        let request = kube_io::apply(&sets, set, MANAGER, true);
+        (set_id(&set.name_any()), request)
+    });
+    applied.daemon_sets += each(failures, sets).await;
     let objects = Api::<GpuRdmaNode>::all(client.clone());
-    each(
-        gpu_nodes
-            .iter()
-            .map(|node| kube_io::apply(&objects, node, ASSIGN_MANAGER, false)),
-    )
-    .await?;
-    each(
-        labels
-            .iter()
-            .map(|change| kube_io::label_node(client, &change.node, &change.labels)),
-    )
-    .await?;
-    each(
-        untaint
-            .iter()
-            .map(|node| kube_io::set_taint(client, node, false)),
-    )
-    .await?;
+    let assigned = gpu_nodes.iter().map(|node| {
+        let request = kube_io::apply(&objects, node, ASSIGN_MANAGER, false);
+        (node.name_any(), request)
+    });
+    applied.assigned = each(failures, assigned).await;
+    let labels = labels.iter().map(|change| {
+        let request = kube_io::label_node(client, &change.node, &change.labels);
+        (change.node.clone(), request)
+    });
+    applied.labelled = each(failures, labels).await;
+    let untaint = untaint
+        .iter()
+        .map(|node| (node.clone(), kube_io::set_taint(client, node, false)));
+    applied.untainted = each(failures, untaint).await;
     let params = DeleteParams::default();
-    each(
-        forget
-            .iter()
-            .map(|node| kube_io::delete(&objects, node, &params)),
-    )
-    .await?;
-    for decision in &maintenance {
-        applied.steps += maintenance::carry_out(client, events, decision).await?;
-    }
-    Ok(applied)
+    let forget = forget
+        .iter()
+        .map(|node| (node.clone(), kube_io::delete(&objects, node, &params)));
+    applied.released = each(failures, forget).await;
+    maintain(client, events, maintenance, outcome, failures).await;
 }
 
-async fn each<T, F: Future<Output = Result<T, Error>>>(
-    requests: impl Iterator<Item = F>,
-) -> Result<(), Error> {
-    let requests: Vec<F> = requests.collect();
-    stream::iter(requests)
-        .buffer_unordered(PARALLEL)
-        .try_for_each(|_| async { Ok(()) })
-        .await
+fn set_id(name: &str) -> String {
+    format!("DaemonSet {name}")
 }
+
+async fn delete(sets: &Api<DaemonSet>, gone: &Prune) -> Result<(), Error> {
+    let params = if gone.keep_pods {
+        DeleteParams::orphan()
+    } else {
+        DeleteParams::background()
+    };
+    kube_io::delete(sets, &gone.name, &params).await
+}
+
+async fn maintain(
+    client: &Client,
+    events: &Events,
+    maintenance: Vec<Decision>,
+    outcome: &mut Outcome,
+    failures: &mut Failures,
+) {
+    for decision in maintenance {
+        if failures.hopeless() {
+            return;
+        }
+        if failures.of(&decision.node) {
+            continue;
+        }
+        let result = maintenance::carry_out(client, events, &decision).await;
+        outcome.applied.steps += *result.as_ref().unwrap_or(&0);
+        if failures.note(&decision.node, result) {
+            outcome.maintained.push(decision);
+        }
+    }
+}
+
+/// Sends one request per object that has not failed before, and says how many succeeded.
+async fn each<T, F: Future<Output = Result<T, Error>>>(
+    failures: &mut Failures,
+    requests: impl Iterator<Item = (String, F)>,
+) -> usize {
+    let requests: Vec<_> = requests
+        .filter(|(object, _)| !failures.of(object))
+        .map(|(object, request)| async move { (object, request.await) })
+        .collect();
+    let mut results = stream::iter(requests).buffer_unordered(PARALLEL);
+    let mut written = 0;
+    while !failures.hopeless() {
+        let Some((object, result)) = results.next().await else {
+            break;
+        };
+        written += usize::from(failures.note(&object, result));
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use kube::runtime::finalizer::{Event, finalizer};
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::Notify;
 
-use crate::apply::apply;
+use crate::apply::{Outcome, apply};
 use crate::assign::{Assignments, assign};
 use crate::backoff::Backoff;
 use crate::conditions::Transition;
@@ -164,18 +164,23 @@ async fn carry_out(context: &Context, changes: &Changes) -> Result<(), Error> {
     if changes.is_empty() {
         return Ok(());
     }
-    let applied = apply(
+    let Outcome {
+        applied,
+        maintained,
+        failure,
+    } = apply(
         &context.client,
         &context.namespace,
         &context.events,
         changes.clone(),
     )
-    .await?;
+    .await;
     tracing::info!(?applied, "applied");
-    if context.stores.wait_for_echo(&changes.maintenance).await {
-        Ok(())
-    } else {
-        Err(Error::NotSynced)
+    let shown = context.stores.wait_for_echo(&maintained).await;
+    match failure {
+        Some(failure) => Err(failure),
+        None if shown => Ok(()),
+        None => Err(Error::NotSynced),
     }
 }
 

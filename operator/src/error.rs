@@ -16,6 +16,17 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    /// Several objects could not be written; the others were.
+    #[error("{objects} objects could not be written: {names}")]
+    Several {
+        /// How many.
+        objects: usize,
+        /// The first of them.
+        names: String,
+        /// What went wrong with the first.
+        #[source]
+        first: Box<Error>,
+    },
     /// A node changed between reading it and writing its taints.
     #[error("node {node} changed while its taints were written; it is read again")]
     NodeChanged {
@@ -123,6 +134,7 @@ impl Error {
     pub fn category(&self) -> Category {
         match self {
             Self::Api { source, .. } => of_client(source),
+            Self::Several { first, .. } => first.category(),
             Self::NodeChanged { .. } => Category::Conflict,
             Self::NotSynced | Self::Releasing { .. } => Category::NotSynced,
             Self::Render { .. } => Category::Internal,
