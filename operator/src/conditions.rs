@@ -4,8 +4,8 @@ use crds::reasons::{ClusterCondition, ClusterReason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-/// Longest message that the API accepts.
-const LONGEST: usize = 32_768;
+/// Longest message that the CRD accepts. It counts characters; bytes are never fewer.
+const LONGEST_MESSAGE: usize = 1024;
 
 /// A condition as it should be now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn upsert(
             type_: kind.into(),
             status: status.to_owned(),
             reason: reason.into(),
-            message: shortened(message),
+            message: shortened(message, LONGEST_MESSAGE),
             observed_generation: generation,
             last_transition_time: since.unwrap_or(Time(now)),
         });
@@ -76,15 +76,11 @@ pub fn upsert(
     (conditions, transitions)
 }
 
-fn shortened(mut message: String) -> String {
-    if message.len() > LONGEST {
-        let end = (0..=LONGEST)
-            .rev()
-            .find(|end| message.is_char_boundary(*end))
-            .unwrap_or(0);
-        message.truncate(end);
-    }
-    message
+/// A text cut to so many bytes, between characters: the API server refuses a whole status for one long text.
+#[must_use]
+pub fn shortened(mut text: String, longest: usize) -> String {
+    text.truncate(text.floor_char_boundary(longest));
+    text
 }
 
 /// `a, b, c and 4 more`: enough to begin with, in a line that can be read.

@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::assign::Assignments;
-use crate::conditions::{self, Transition};
+use crate::conditions::{self, Transition, shortened};
 use crate::error::Error;
 use crate::gather::Snapshot;
 use crate::kube_io::{self, MANAGER};
@@ -25,6 +25,10 @@ pub use standing::{PHASES, Standing, State};
 
 /// Rows in `status.nodes`.
 const MOST_ROWS: usize = 100;
+/// Longest reason of a row that the CRD accepts.
+const LONGEST_REASON: usize = 64;
+/// Longest message of a row that the CRD accepts.
+const LONGEST_MESSAGE: usize = 512;
 
 /// What a status is made from.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +129,8 @@ fn rows(standings: &[Standing]) -> Vec<NodeSummary> {
     behind
         .map(|one| NodeSummary {
             name: one.node.clone(),
-            reason: one.reason.clone(),
-            message: one.message.clone(),
+            reason: shortened(one.reason.clone(), LONGEST_REASON),
+            message: shortened(one.message.clone(), LONGEST_MESSAGE),
         })
         .take(MOST_ROWS)
         .collect()

@@ -48,7 +48,9 @@ fn conditions_are_sorted_by_type() {
 
 #[test]
 fn a_message_is_cut_at_a_character() {
-    assert_eq!(shortened("é".repeat(LONGEST)).len(), LONGEST);
+    assert_eq!(shortened("é".repeat(9), 8), "é".repeat(4));
+    assert_eq!(shortened("é".repeat(9), 7), "é".repeat(3));
+    assert_eq!(shortened("short".to_owned(), 7), "short");
 }
 
 #[test]

@@ -6,6 +6,10 @@ use crate::plan::tests::World;
 use crate::validate::validate;
 
 fn built(world: &World, name: &str) -> Built {
+    built_after(world, name, None)
+}
+
+fn built_after(world: &World, name: &str, failure: Option<&str>) -> Built {
     let validated = validate(&world.snapshot.clusters);
     let assignments = assign(&validated, &world.snapshot.nodes, &world.snapshot.present());
     let changes = world.plan(name);
@@ -21,7 +25,7 @@ fn built(world: &World, name: &str) -> Built {
         validated: &validated,
         assignments: &assignments,
         maintenance: &changes.maintenance,
-        failure: None,
+        failure,
     };
     build(inputs, Timestamp::from_second(1_800_000_000).unwrap())
 }
@@ -213,6 +217,37 @@ fn rows_end_at_a_hundred() {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let status = built(&settled(&json!({}), &names), "c").status;
     assert_eq!((status.matched, status.nodes.len()), (150, 100));
+}
+
+/// A limit of the status as the CRD has it.
+fn limit(pointer: &str) -> usize {
+    let crd = serde_json::to_value(&crds::crds()[0]).unwrap();
+    let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+    let found = crd.pointer(&format!("{status}{pointer}"));
+    usize::try_from(found.unwrap().as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn the_longest_texts_fit_the_crd() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1"]);
+    let mut status = report("Degraded");
+    status["conditions"] = json!([{
+        "type": "Ready", "status": "False", "reason": "R".repeat(5000), "message": "é".repeat(5000),
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    world.status("n1", &status);
+    let failure = "x".repeat(5000);
+    let status = built_after(&world, "c", Some(&failure)).status;
+    let row = &status.nodes[0];
+    let of_row = |field| limit(&format!("/nodes/items/properties/{field}/maxLength"));
+    assert_eq!(row.reason.len(), of_row("reason"));
+    assert_eq!(row.message.len(), of_row("message"));
+    let longest = status.conditions.iter().map(|one| one.message.len()).max();
+    assert_eq!(
+        longest,
+        Some(limit("/conditions/items/properties/message/maxLength"))
+    );
+    assert_eq!(MOST_ROWS, limit("/nodes/maxItems"));
 }
 
 #[test]
