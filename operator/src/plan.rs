@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crds::cluster::Mode;
 use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
-use crds::node::Phase;
 use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -189,22 +188,20 @@ fn differs(existing: &GpuRdmaNode, desired: &GpuRdmaNode) -> bool {
         || selector(existing) != selector(desired)
 }
 
-/// The change of the plugin's label, if any. Paused keeps what is there; a node that the agent calls
-/// not applicable gets no plugin, but keeps one that it has.
+/// The change of the plugin's label, if any. Paused keeps what is there; a node gets the plugin once its agent has
+/// reported hardware for it, and keeps one that it has.
 fn plugin_label(
     cluster: &Cluster,
     existing: Option<&GpuRdmaNode>,
     facts: &NodeFacts,
 ) -> Option<Labels> {
     let now = facts.labels.get(PLUGIN_LABEL).map(String::as_str);
-    let phase = existing
-        .and_then(|node| node.status.as_ref())
-        .map(|status| status.phase);
+    let applicable = existing.is_some_and(views::is_applicable);
     match (cluster.paused, cluster.mode, now) {
         (true, _, _)
         | (false, Mode::Enforce, Some("true"))
         | (false, Mode::Observe | Mode::Plan, None) => None,
-        (false, Mode::Enforce, None) if phase == Some(Phase::NotApplicable) => None,
+        (false, Mode::Enforce, None) if !applicable => None,
         (false, Mode::Enforce, _) => Some(Labels::from([(PLUGIN_LABEL, Some("true".to_owned()))])),
         (false, Mode::Observe | Mode::Plan, Some(_)) => Some(Labels::from([(PLUGIN_LABEL, None)])),
     }

@@ -98,7 +98,7 @@ fn driver(
         .find_map(|pod| pod.driver.as_ref().map(|driver| (pod, driver)));
     let label = facts.labels.get(DRIVER_LABEL);
     match (label, pod) {
-        (None, None) if cluster.driver.is_some() && may_have_driver(object) => Driver::Missing,
+        (None, None) if cluster.driver.is_some() && is_applicable(object) => Driver::Missing,
         (None, None) => Driver::NotOurs,
         (Some(_), _) if cluster.driver.is_none() => Driver::Unwanted,
         (Some(label), _) if *label != cluster.name => Driver::Missing,
@@ -122,8 +122,9 @@ fn placed(pod: &PodFacts, driver: &DriverPod, template_hash: Option<&str>) -> Dr
     }
 }
 
-/// Only where the agent has reported a machine that the driver is for.
-fn may_have_driver(object: &GpuRdmaNode) -> bool {
+/// Whether the agent has reported a machine that driver and plugin are for. No report is not yet a yes.
+#[must_use]
+pub fn is_applicable(object: &GpuRdmaNode) -> bool {
     let phase = object.status.as_ref().map(|status| status.phase);
     !matches!(phase, None | Some(Phase::Pending | Phase::NotApplicable))
 }

@@ -49,6 +49,26 @@ fn context(client: Client, cluster: &GpuRdmaCluster) -> Arc<Context> {
     })
 }
 
+/// The same with a `GpuRdmaNode`.
+fn with(context: Arc<Context>, gpu_node: crds::GpuRdmaNode) -> Arc<Context> {
+    let context = Arc::try_unwrap(context).unwrap_or_else(|_| panic!("shared"));
+    let stores = Stores {
+        gpu_nodes: filled(&[gpu_node]),
+        ..context.stores
+    };
+    Arc::new(Context { stores, ..context })
+}
+
+/// The object of a node whose agent has reported.
+fn reported() -> crds::GpuRdmaNode {
+    let mut node = crds::GpuRdmaNode::new("n1", crds::GpuRdmaNodeSpec::default());
+    node.status = Some(crds::GpuRdmaNodeStatus {
+        phase: crds::node::Phase::Waiting,
+        ..Default::default()
+    });
+    node
+}
+
 /// Answers every write with what was written, and every read with nothing.
 fn echo(request: &Recorded) -> (u16, serde_json::Value) {
     if request.method == "GET" {
@@ -77,9 +97,8 @@ async fn a_cluster_is_applied_by_its_managers_and_never_by_force_on_nodes() {
     let mut cluster = object("c", &json!({"mode": "Enforce"}));
     Arc::make_mut(&mut cluster).metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
     let (client, log) = answering(echo);
-    reconcile(Arc::clone(&cluster), context(client, &cluster))
-        .await
-        .unwrap();
+    let context = with(context(client, &cluster), reported());
+    reconcile(Arc::clone(&cluster), context).await.unwrap();
     let log = log.lock().unwrap();
     let find = |path: &str| {
         log.iter()
@@ -164,13 +183,7 @@ async fn a_deleted_cluster_keeps_its_finalizer_until_nothing_is_left() {
         },
     );
     assigned.metadata.uid = Some("g1".into());
-    let full = context(client, &cluster);
-    let stores = Stores {
-        gpu_nodes: filled(&[assigned]),
-        ..full.stores.clone()
-    };
-    let full = Arc::try_unwrap(full).unwrap_or_else(|_| panic!("shared"));
-    let busy = Arc::new(Context { stores, ..full });
+    let busy = with(context(client, &cluster), assigned);
     let error = reconcile(Arc::clone(&cluster), Arc::clone(&busy))
         .await
         .unwrap_err();

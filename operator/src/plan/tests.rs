@@ -54,7 +54,7 @@ fn a_settled_world_needs_no_writes() {
 #[test]
 fn enforce_labels_nodes_and_leaving_it_takes_the_label_back() {
     let mut world = World::new(&[("c", enforce())], &["n1"]);
-    world.settle("c");
+    world.report("c", "Waiting");
     assert_eq!(world.label("n1", PLUGIN_LABEL), Some("true"));
     assert_eq!(world.sets(), [AGENT, PLUGIN]);
     world.snapshot.clusters = vec![object("c", &json!({"mode": "Observe"}))];
@@ -66,7 +66,7 @@ fn enforce_labels_nodes_and_leaving_it_takes_the_label_back() {
 #[test]
 fn paused_keeps_the_label_as_it_is() {
     let mut world = World::new(&[("c", enforce())], &["n1"]);
-    world.settle("c");
+    world.report("c", "Waiting");
     world.snapshot.clusters = vec![object("c", &json!({"mode": "Observe", "paused": true}))];
     world.settle("c");
     assert_eq!(world.label("n1", PLUGIN_LABEL), Some("true"));
@@ -75,30 +75,36 @@ fn paused_keeps_the_label_as_it_is() {
         &[("c", json!({"mode": "Enforce", "paused": true}))],
         &["n1"],
     );
-    fresh.settle("c");
+    fresh.report("c", "Waiting");
     assert_eq!(fresh.label("n1", PLUGIN_LABEL), None);
 }
 
 #[test]
-fn a_node_without_hardware_gets_no_plugin() {
-    let mut world = World::new(&[("c", json!({}))], &["n1", "n2"]);
-    world.settle("c");
-    world.status("n1", &json!({"phase": "NotApplicable"}));
-    world.snapshot.clusters = vec![object("c", &enforce())];
-    world.settle("c");
-    assert_eq!(
-        (
+fn a_node_gets_the_plugin_once_its_agent_has_reported_hardware() {
+    for (phase, label) in [
+        ("Pending", None),
+        ("NotApplicable", None),
+        ("Waiting", Some("true")),
+    ] {
+        let mut world = World::new(&[("c", enforce())], &["n1"]);
+        world.settle("c");
+        assert_eq!(world.label("n1", PLUGIN_LABEL), None, "no report");
+        world.report("c", phase);
+        assert_eq!(world.label("n1", PLUGIN_LABEL), label, "{phase}");
+        world.report("c", "NotApplicable");
+        assert_eq!(
             world.label("n1", PLUGIN_LABEL),
-            world.label("n2", PLUGIN_LABEL)
-        ),
-        (None, Some("true"))
-    );
+            label,
+            "it keeps what it has"
+        );
+    }
 }
 
 #[test]
 fn deleting_the_last_cluster_leaves_nothing_behind() {
     let mut world = World::new(&[("c", container())], &["n1"]);
     world.settle("c");
+    world.set_label("n1", PLUGIN_LABEL, "true");
     world.set_label("n1", DRIVER_LABEL, "c");
     world.snapshot.nodes.get_mut("n1").unwrap().tainted = true;
     world.delete("c");
@@ -128,7 +134,8 @@ fn a_node_that_leaves_is_cleaned_by_the_cluster_it_leaves() {
     world.set_label("n1", "pool", "a");
     world.set_label("n2", "pool", "b");
     world.settle("a");
-    world.settle("b");
+    world.report("b", "Waiting");
+    world.settle("a");
     world.set_label("n1", "pool", "none");
     assert!(world.plan("b").is_empty());
     let changes = world.plan("a");

@@ -111,6 +111,16 @@ impl World {
         panic!("does not settle: {:?}", self.plan(cluster));
     }
 
+    /// Settles, lets every agent report a phase, and settles again.
+    pub(super) fn report(&mut self, cluster: &str, phase: &str) {
+        self.settle(cluster);
+        let names: Vec<_> = self.snapshot.gpu_nodes.keys().cloned().collect();
+        for name in names {
+            self.status(&name, &serde_json::json!({"phase": phase}));
+        }
+        self.settle(cluster);
+    }
+
     pub(crate) fn status(&mut self, node: &str, status: &Value) {
         let object = Arc::make_mut(self.snapshot.gpu_nodes.get_mut(node).unwrap());
         object.status = Some(serde_json::from_value(status.clone()).unwrap());
