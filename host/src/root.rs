@@ -166,6 +166,15 @@ impl Root {
         Ok(content)
     }
 
+    /// The first `limit` bytes of a regular file; no more is asked of the kernel, nor of a device behind the file.
+    pub fn bytes_up_to(&self, path: &str, limit: u64) -> Result<Vec<u8>, RootError> {
+        let mut content = Vec::new();
+        let mut file = self.open(path)?.take(limit);
+        file.read_to_end(&mut content)
+            .map_err(|source| RootError::io("read", path, source))?;
+        Ok(content)
+    }
+
     /// Content of a regular file without the white space around it. Bytes that are no UTF-8 become `U+FFFD`.
     pub fn text(&self, path: &str) -> Result<String, RootError> {
         let content = self.bytes(path)?;

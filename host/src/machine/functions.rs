@@ -15,6 +15,9 @@ use crate::root::{Root, last_name};
 /// One link per PCI function.
 pub(crate) const DEVICES: &str = "/sys/bus/pci/devices";
 
+/// What holds the capability list; extended capabilities come after it.
+const CONVENTIONAL_CONFIG: u64 = 256;
+
 /// Every PCI function; GPUs and NICs still count as `Other`.
 pub(crate) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<PciAddress, PciFunction> {
     let names = match root.entries(DEVICES) {
@@ -75,10 +78,15 @@ fn parent(path: &str) -> PciParent {
     PciParent::Unknown
 }
 
-/// By the PCI Express capability where it is readable, else by the place in the chain.
+/// By the PCI Express capability where it is readable, else by the place in the chain. A function that is no bridge is
+/// not asked: a read of its configuration space wakes a device that sleeps, and may hang on one that is broken.
 fn kind(root: &Root, path: &str, class: Option<u32>) -> PciKind {
-    let config = root.bytes(&format!("{path}/config")).unwrap_or_default();
     let is_bridge = class.is_some_and(|class| class >> 8 == 0x0604);
+    if class.is_some() && !is_bridge {
+        return PciKind::Other;
+    }
+    let config = root.bytes_up_to(&format!("{path}/config"), CONVENTIONAL_CONFIG);
+    let config = config.unwrap_or_default();
     match port_type(&config) {
         PortType::Express(4) => PciKind::RootPort,
         PortType::Express(5) => PciKind::SwitchUpstream,
@@ -103,3 +111,6 @@ fn by_place(path: &str) -> PciKind {
         _ => PciKind::SwitchDownstream,
     }
 }
+
+#[cfg(test)]
+mod tests;
