@@ -68,10 +68,11 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let plan = planner::plan(&observed.state, desired, &memory, now);
     findings.extend(plan.findings.iter().cloned());
     findings::sort(&mut findings);
-    let in_use = in_use(observed, &names);
+    let held = in_use(observed, &names);
+    let in_use = |name: &str| devices.untouched.contains(name) || held(name);
     Decision {
-        cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), &in_use),
-        stale_pair_files: stale(observed, &devices.pair_files, &in_use),
+        cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), in_use),
+        stale_pair_files: stale(observed, &devices.pair_files, in_use),
         kept: partition.map(|partition| Kept { partition, names }),
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,

@@ -10,7 +10,9 @@ use serde::Serialize;
 use topology::fact::Fact;
 use topology::machine::{Gpu, Machine, Nic};
 use topology::node_file::{NodeDevice, NodeFile, NodeResource};
-use topology::partition::{Partition, ResourcePartition};
+use topology::partition::{
+    HardwareRef, Partition, PartitionDevice, ResourcePartition, gpu_key, nic_key,
+};
 use topology::paths::Paths;
 use topology::pci::PciAddress;
 use topology::policy::ResourceKind;
@@ -53,6 +55,9 @@ pub struct Devices {
     pub resources: Vec<NodeResource>,
     /// Our CDI devices.
     pub cdi: Vec<cdi::Device>,
+    /// CDI names of devices that are refused: what was written for them before stays as it is, because a container that
+    /// holds one may start again, and its hardware cannot be described now.
+    pub untouched: BTreeSet<String>,
     /// Path → text of each pair's description.
     pub pair_files: BTreeMap<String, String>,
     /// Reasons of the devices that are refused.
@@ -90,15 +95,16 @@ pub fn devices(context: &Context<'_>, partition: &Partition) -> Devices {
 
 impl Context<'_> {
     fn resource(&self, partition: &ResourcePartition, out: &mut Devices) -> NodeResource {
-        let missing: BTreeMap<&str, &[String]> = partition
+        let parts: BTreeMap<&str, &PartitionDevice> = partition
             .devices
             .iter()
-            .map(|d| (d.id.as_str(), d.missing.as_slice()))
+            .map(|part| (part.id.as_str(), part))
             .collect();
         let mut built = topology::node_file::devices(self.machine, self.paths, partition);
         for device in &mut built {
-            let missing = missing.get(device.id.as_str()).copied().unwrap_or_default();
-            self.complete(partition, device, missing, out);
+            if let Some(part) = parts.get(device.id.as_str()) {
+                self.complete(partition, part, device, out);
+            }
         }
         NodeResource {
             name: partition.name.clone(),
@@ -114,16 +120,16 @@ impl Context<'_> {
     fn complete(
         &self,
         resource: &ResourcePartition,
+        part: &PartitionDevice,
         device: &mut NodeDevice,
-        missing: &[String],
         out: &mut Devices,
     ) {
         for nic in &mut device.nics {
             let pci = nic.pci.as_ref().and_then(|pci| pci.parse().ok());
             nic.rail = pci.and_then(|pci: PciAddress| self.rails.get(&pci).copied());
         }
-        let nodes = self.nodes(device, out);
-        let admission = self.admission(&resource.name, device, missing, nodes.as_ref().err());
+        let nodes = self.nodes(part, out);
+        let admission = self.admission(&resource.name, part, device, nodes.as_ref().err());
         if let Admission::Refused(refusal) = &admission {
             out.refused.insert(refusal.reason);
             let name = device.gpu.as_ref().map_or(&device.id, |gpu| &gpu.name);
@@ -131,22 +137,28 @@ impl Context<'_> {
             out.findings.extend(finding);
         }
         (device.admitted, device.reason) = admission.verdict();
-        if let Ok(nodes) = nodes {
-            inject(resource, device, nodes, out);
+        match (nodes, admission) {
+            (Ok(nodes), Admission::Admitted(_) | Admission::Waits(_)) => {
+                inject(resource, device, nodes, out);
+            }
+            (Err(_), _) | (_, Admission::Refused(_)) => {
+                out.untouched
+                    .insert(cdi::name(&cdi_id(resource.kind, &device.id)));
+            }
         }
     }
 
     fn admission(
         &self,
         resource: &str,
+        part: &PartitionDevice,
         device: &NodeDevice,
-        missing: &[String],
         injection: Option<&Refusal>,
     ) -> Admission {
         let uuid = device.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
         admit(&Case {
             gpu_without_driver: device.gpu.is_some() && uuid.is_none(),
-            missing,
+            missing: &part.missing,
             injection: injection.map_or(Ok(()), |refusal| Err(refusal.clone())),
             foreign: uuid.and_then(|uuid| self.foreign.get(uuid)),
             // A NIC has no other advertiser to ask about.
@@ -163,17 +175,22 @@ impl Context<'_> {
         devices.any(|device| device.id == id && device.admitted)
     }
 
-    /// Device nodes for our own CDI device, and the toolkit's device where there is one.
-    fn nodes(&self, device: &NodeDevice, out: &mut Devices) -> Result<Nodes, Refusal> {
-        let mut nodes = Nodes::default();
-        for nic in device.nics.iter().filter_map(|nic| self.nic(&nic.rdma)) {
-            nodes
-                .own
-                .extend(self.injection.nic(nic).map_err(|why| refuse_nic(&why))?);
+    /// Device nodes for our own CDI device, and the toolkit's device where there is one. Every part is looked up by its
+    /// key: `GPU3` is a position, and names another GPU once one before it is gone.
+    fn nodes(&self, part: &PartitionDevice, out: &mut Devices) -> Result<Nodes, Refusal> {
+        if let Some(missing) = part.missing.first() {
+            return Err(refuse_absent(missing));
         }
-        let Some(gpu) = device.gpu.as_ref().and_then(|gpu| self.gpu(&gpu.name)) else {
+        let mut nodes = Nodes::default();
+        for nic in &part.nics {
+            let nic = self.nic(nic).ok_or_else(|| refuse_absent(&nic.name))?;
+            let own = self.injection.nic(nic).map_err(|why| refuse_nic(&why))?;
+            nodes.own.extend(own);
+        }
+        let Some(gpu) = &part.gpu else {
             return Ok(nodes);
         };
+        let gpu = self.gpu(gpu).ok_or_else(|| refuse_absent(&gpu.name))?;
         match self.injection.gpu(gpu) {
             GpuInjection::Toolkit(name) => nodes.toolkit = Some(name),
             GpuInjection::Nodes(own) => {
@@ -187,12 +204,14 @@ impl Context<'_> {
         Ok(nodes)
     }
 
-    fn gpu(&self, name: &str) -> Option<&Gpu> {
-        self.machine.gpus.iter().find(|gpu| gpu.name() == name)
+    fn gpu(&self, part: &HardwareRef) -> Option<&Gpu> {
+        let mut gpus = self.machine.gpus.iter();
+        gpus.find(|gpu| gpu_key(gpu) == part.key)
     }
 
-    fn nic(&self, name: &str) -> Option<&Nic> {
-        self.machine.nics.iter().find(|nic| nic.name() == name)
+    fn nic(&self, part: &HardwareRef) -> Option<&Nic> {
+        let mut nics = self.machine.nics.iter();
+        nics.find(|nic| nic_key(self.machine, nic) == part.key)
     }
 }
 
@@ -201,6 +220,15 @@ impl Context<'_> {
 struct Nodes {
     own: Vec<String>,
     toolkit: Option<String>,
+}
+
+/// A part that is not there although nothing marked it missing: the partition is an old one that still holds.
+fn refuse_absent(part: &str) -> Refusal {
+    Refusal {
+        reason: NodeReason::PairsRefused,
+        finding: None,
+        message: format!("{part} is not there any more"),
+    }
 }
 
 fn refuse_nic(why: &str) -> Refusal {
@@ -224,13 +252,18 @@ fn refuse_gpu(why: &str) -> Refusal {
     }
 }
 
-/// Names the CDI devices and adds ours. Copies of a NIC share one CDI device.
+/// Copies of a NIC share one CDI device.
+fn cdi_id(kind: ResourceKind, id: &str) -> String {
+    match id.rsplit_once('-') {
+        Some((nic, _)) if kind == ResourceKind::SharedNic => nic.to_owned(),
+        _ => id.to_owned(),
+    }
+}
+
+/// Names the CDI devices and adds ours.
 fn inject(resource: &ResourcePartition, device: &mut NodeDevice, nodes: Nodes, out: &mut Devices) {
     let shared_nic = resource.kind == ResourceKind::SharedNic;
-    let cdi_id = match device.id.rsplit_once('-') {
-        Some((nic, _)) if shared_nic => nic.to_owned(),
-        _ => device.id.clone(),
-    };
+    let cdi_id = cdi_id(resource.kind, &device.id);
     device.cdi_devices = [cdi::qualified(&cdi_id)]
         .into_iter()
         .chain(nodes.toolkit)

@@ -50,7 +50,7 @@ pub fn status(
         agent_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         phase,
         summary: summary(observed, decision),
-        pairs: decision.pairs().take(PAIRS).map(pair).collect(),
+        pairs: pairs(decision),
         findings: Vec::new(),
         plan: plan(desired, decision)?,
         maintenance: None,
@@ -117,6 +117,18 @@ fn link_layer(machine: &Machine) -> Option<String> {
         _ => "Mixed",
     };
     Some(name.to_owned())
+}
+
+/// In the order in which a person counts GPUs: GPU2 before GPU10.
+fn pairs(decision: &Decision) -> Vec<PairStatus> {
+    let index = |device: &NodeDevice| {
+        let name = device.gpu.as_ref().map(|gpu| gpu.name.as_str());
+        let number = name.and_then(|name| name.strip_prefix("GPU")?.parse::<usize>().ok());
+        (number.is_none(), number, device.id.clone())
+    };
+    let mut devices: Vec<&NodeDevice> = decision.pairs().collect();
+    devices.sort_by_key(|device| index(device));
+    devices.into_iter().take(PAIRS).map(pair).collect()
 }
 
 fn pair(device: &NodeDevice) -> PairStatus {

@@ -128,6 +128,10 @@ impl Node {
         std::fs::remove_file(self.settings.root.join(path)).unwrap();
     }
 
+    pub(crate) fn remove_dir(&self, path: &str) {
+        std::fs::remove_dir_all(self.settings.root.join(path)).unwrap();
+    }
+
     pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.settings.root.join(path)).unwrap()
     }

@@ -8,4 +8,5 @@ mod ask;
 mod changes;
 mod cli;
 mod common;
+mod faults;
 mod turn;

@@ -1,0 +1,105 @@
+//! Hardware that goes away and comes back, and what is kept meanwhile.
+
+use crds::cluster::{DevicePlugin, Resource, ResourceKind};
+use crds::node::NodeConfig;
+use topology::node_file::NodeDevice;
+
+use crate::ask::{MACHINE, admitted, devices, enforce, holds, nothing_asked, turn};
+use crate::common::{Answers, Node};
+
+fn cdi_entry(node: &Node, id: &str) -> serde_json::Value {
+    let spec: serde_json::Value =
+        serde_json::from_str(&node.read(&node.settings.cdi_file())).unwrap();
+    let mut entries = spec["devices"].as_array().unwrap().iter();
+    entries.find(|entry| entry["name"] == id).unwrap().clone()
+}
+
+fn device(node: &Node, id: &str) -> NodeDevice {
+    let mut all = devices(node).into_iter();
+    all.find(|device| device.id == id).unwrap()
+}
+
+fn remove_gpu(node: &Node, at: usize) {
+    let pci = node.machine.gpus[at].pci.unwrap().to_string();
+    node.remove(&format!("/sys/bus/pci/devices/{pci}"));
+    node.remove_dir(&format!("/proc/driver/nvidia/gpus/{pci}"));
+}
+
+#[tokio::test]
+async fn a_gpu_that_is_gone_is_not_mistaken_for_the_one_that_has_its_number_now() {
+    let mut node = Node::new(MACHINE);
+    let (gone, next) = (node.uuids()[0].clone(), node.uuids()[1].clone());
+    node.start_kubelet(Answers::default());
+    turn(&node, &nothing_asked()).await;
+    node.start_kubelet(holds("rdma/gpudirect", std::slice::from_ref(&gone)));
+    let before = [&gone, &next].map(|id| cdi_entry(&node, id));
+    let description = node.read(&format!("/run/gpurdma/pairs/{gone}.json"));
+    remove_gpu(&node, 0);
+    turn(&node, &nothing_asked()).await;
+    assert_eq!([&gone, &next].map(|id| cdi_entry(&node, id)), before);
+    assert_eq!(
+        node.read(&format!("/run/gpurdma/pairs/{gone}.json")),
+        description
+    );
+    let lost = device(&node, &gone);
+    assert!(
+        !lost.admitted && lost.reason.contains("GPU0 is not there"),
+        "{}",
+        lost.reason
+    );
+    assert_eq!(admitted(&node), 7);
+}
+
+#[tokio::test]
+async fn a_pair_without_its_nic_keeps_its_entry_and_is_refused() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    turn(&node, &nothing_asked()).await;
+    let pair = devices(&node).remove(0);
+    let before = cdi_entry(&node, &pair.id);
+    node.remove(&format!("/sys/class/infiniband/{}", pair.nics[0].rdma));
+    turn(&node, &nothing_asked()).await;
+    assert!(!device(&node, &pair.id).admitted);
+    assert_eq!(cdi_entry(&node, &pair.id), before);
+}
+
+/// Nothing is worked out anew from resources that make no partition, so nothing marks the NIC as missing either.
+#[tokio::test]
+async fn a_nic_that_is_not_found_is_never_dropped_in_silence() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    turn(&node, &nothing_asked()).await;
+    let pair = devices(&node).remove(0);
+    let before = cdi_entry(&node, &pair.id);
+    node.remove(&format!("/sys/class/infiniband/{}", pair.nics[0].rdma));
+    let resource = |name: &str| Resource {
+        name: name.to_owned(),
+        kind: ResourceKind::Pair,
+        ..Resource::default()
+    };
+    let resources = vec![resource("rdma/gpudirect"), resource("rdma/other")];
+    let twice = enforce(NodeConfig {
+        device_plugin: DevicePlugin {
+            resources,
+            ..DevicePlugin::default()
+        },
+        ..NodeConfig::default()
+    });
+    turn(&node, &twice).await;
+    let lost = device(&node, &pair.id);
+    assert!(
+        !lost.admitted && lost.reason.contains(&pair.nics[0].rdma),
+        "{}",
+        lost.reason
+    );
+    assert_eq!(cdi_entry(&node, &pair.id), before);
+}
+
+#[tokio::test]
+async fn pairs_are_listed_as_a_person_counts() {
+    let node = Node::new("nvidia-dgx2-v100");
+    let listed = turn(&node, &nothing_asked()).await.status.pairs;
+    let names: Vec<String> = listed.into_iter().map(|pair| pair.gpu).collect();
+    let counted: Vec<String> = (0..16).map(|n| format!("GPU{n}")).collect();
+    assert_eq!(names, counted);
+}
