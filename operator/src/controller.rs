@@ -240,7 +240,7 @@ async fn announce(cluster: &GpuRdmaCluster, context: &Context, transition: &Tran
 /// Lets go of every node. The finalizer goes only after a look that finds nothing left to do.
 async fn release(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Action, Error> {
     let changes = look(cluster, context)?.changes;
-    if changes.is_empty() {
+    if changes.holds_nothing() {
         context.metrics.forget(&cluster.name_any());
         return Ok(Action::await_change());
     }

@@ -89,6 +89,24 @@ impl Changes {
     }
 }
 
+impl Changes {
+    /// Whether there is nothing left to let go of. DaemonSets to apply and objects to write are for those that stay:
+    /// whatever keeps them from settling must not keep a deleted cluster.
+    #[must_use]
+    pub fn holds_nothing(&self) -> bool {
+        let Self {
+            daemon_sets: _,
+            prune,
+            gpu_nodes: _,
+            labels,
+            untaint,
+            forget,
+            maintenance: _,
+        } = self;
+        prune.is_empty() && labels.is_empty() && untaint.is_empty() && forget.is_empty()
+    }
+}
+
 /// What has to change for the cluster called `name`, which may be on its way out.
 #[must_use]
 pub fn plan(

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::Changes;
 use crate::components::{AGENT, APPLIED_HASH, PLUGIN, affinity};
 use crate::gather::Snapshot;
+use crate::quantity;
 use crate::validate::{Cluster, Validated};
 
 /// A DaemonSet to delete.
@@ -93,12 +94,20 @@ fn drifted(existing: &DaemonSet, desired: &DaemonSet) -> bool {
     applied(existing) != applied(desired) || !covers(&json(existing), &json(desired))
 }
 
-/// Whether `actual` has everything that `desired` has; defaults that the server filled in are no difference.
+/// Whether `actual` has everything that `desired` has; defaults that the server filled in are no difference, nor is
+/// what it writes otherwise.
 fn covers(actual: &Value, desired: &Value) -> bool {
     match (actual, desired) {
-        (Value::Object(actual), Value::Object(desired)) => desired
-            .iter()
-            .all(|(key, value)| actual.get(key).is_some_and(|actual| covers(actual, value))),
+        (Value::Object(actual), Value::Object(desired)) => {
+            desired
+                .iter()
+                .all(|(key, desired)| match (key.as_str(), actual.get(key)) {
+                    ("limits" | "requests", Some(actual)) => same_amounts(actual, desired),
+                    // The server leaves an empty value out.
+                    ("value", None) => desired == "",
+                    (_, actual) => actual.is_some_and(|actual| covers(actual, desired)),
+                })
+        }
         (Value::Array(actual), Value::Array(desired)) => {
             actual.len() == desired.len()
                 && actual
@@ -109,3 +118,20 @@ fn covers(actual: &Value, desired: &Value) -> bool {
         (actual, desired) => actual == desired,
     }
 }
+
+/// The server writes 0.5 as 500m, and 1024Mi as 1Gi.
+fn same_amounts(actual: &Value, desired: &Value) -> bool {
+    let amount = |value: &Value| value.as_str().and_then(quantity::billionths);
+    let same = |actual: &Value, desired: &Value| {
+        actual == desired || (amount(actual).is_some() && amount(actual) == amount(desired))
+    };
+    let (Some(actual), Some(desired)) = (actual.as_object(), desired.as_object()) else {
+        return actual == desired;
+    };
+    desired
+        .iter()
+        .all(|(name, desired)| actual.get(name).is_some_and(|actual| same(actual, desired)))
+}
+
+#[cfg(test)]
+mod tests;

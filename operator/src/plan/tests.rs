@@ -127,6 +127,20 @@ fn deleting_the_last_cluster_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_daemon_set_that_never_settles_does_not_keep_a_deleted_cluster() {
+    let mut world = World::new(&[("a", enforce()), ("c", json!({}))], &["n1"]);
+    world.settle("a");
+    world.delete("c");
+    let set = Arc::make_mut(world.snapshot.daemon_sets.get_mut(AGENT).unwrap());
+    set.spec.as_mut().unwrap().min_ready_seconds = Some(1);
+    set.metadata.annotations = None;
+    let changes = world.plan("c");
+    assert!(!changes.daemon_sets.is_empty() && changes.holds_nothing());
+    world.delete("a");
+    assert!(!world.plan("a").holds_nothing());
+}
+
+#[test]
 fn a_node_that_leaves_is_cleaned_by_the_cluster_it_leaves() {
     let pool =
         |name: &str| json!({"mode": "Enforce", "nodeSelector": {"matchLabels": {"pool": name}}});
