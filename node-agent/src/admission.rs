@@ -4,6 +4,7 @@
 //! restarts, or a kubelet that is slow, takes nothing back. A device without an answer yet waits for one.
 
 use crds::reasons::NodeReason;
+use topology::fact::Fact;
 
 use crate::findings::FindingId;
 use crate::foreign::Foreign;
@@ -11,8 +12,8 @@ use crate::foreign::Foreign;
 /// What is known of one device.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// Whether its GPU has no driver; `None` where it has no GPU.
-    pub gpu_without_driver: bool,
+    /// What is known of its GPU's UUID; `None` where it has no GPU, or that is not there.
+    pub uuid: Option<&'a Fact<String>>,
     /// Parts that are not there.
     pub missing: &'a [String],
     /// Why it cannot be put into a container.
@@ -77,20 +78,15 @@ pub fn admit(case: &Case<'_>) -> Admission {
 }
 
 fn evidence(case: &Case<'_>) -> Option<Refusal> {
+    if let Some(refusal) = case.uuid.and_then(nameless) {
+        return Some(refusal);
+    }
     if !case.missing.is_empty() {
         let message = format!("{} is not there any more", case.missing.join(", "));
         return Some(Refusal {
             reason: NodeReason::PairsRefused,
             finding: None,
             message,
-        });
-    }
-    if case.gpu_without_driver {
-        let message = "the GPU has no driver, so it has no UUID: install or load the NVIDIA driver";
-        return Some(Refusal {
-            reason: NodeReason::GpuInjectionUnavailable,
-            finding: Some(FindingId::NoGpuDriver),
-            message: message.to_owned(),
         });
     }
     if let Some(foreign) = case.foreign {
@@ -102,6 +98,28 @@ fn evidence(case: &Case<'_>) -> Option<Refusal> {
         });
     }
     case.injection.clone().err()
+}
+
+/// A GPU without a UUID. No driver and a UUID that cannot be read are two things with two remedies.
+fn nameless(uuid: &Fact<String>) -> Option<Refusal> {
+    let (finding, message) = match uuid {
+        Fact::Known(_) => return None,
+        Fact::Absent => (
+            Some(FindingId::NoGpuDriver),
+            "the GPU has no driver, so it has no UUID: install or load the NVIDIA driver"
+                .to_owned(),
+        ),
+        // Whoever read it has said so in a finding of its own.
+        Fact::Unreadable(why) => (
+            None,
+            format!("the GPU's UUID cannot be read, so nothing tells which GPU it is: {why}"),
+        ),
+    };
+    Some(Refusal {
+        reason: NodeReason::GpuInjectionUnavailable,
+        finding,
+        message,
+    })
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ impl Context<'_> {
     ) -> Admission {
         let uuid = device.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
         admit(&Case {
-            gpu_without_driver: device.gpu.is_some() && uuid.is_none(),
+            uuid: self.gpu_there(part).map(|gpu| &gpu.uuid),
             missing: &part.missing,
             injection: injection.map_or(Ok(()), |refusal| Err(refusal.clone())),
             foreign: uuid.and_then(|uuid| self.foreign.get(uuid)),
@@ -207,6 +207,14 @@ impl Context<'_> {
     fn gpu(&self, part: &HardwareRef) -> Option<&Gpu> {
         let mut gpus = self.machine.gpus.iter();
         gpus.find(|gpu| gpu_key(gpu) == part.key)
+    }
+
+    /// The GPU of a device or, where that has no UUID now, the one in its place.
+    fn gpu_there(&self, part: &PartitionDevice) -> Option<&Gpu> {
+        let part = part.gpu.as_ref()?;
+        let in_place = |gpu: &&Gpu| part.pci.is_some() && gpu.pci == part.pci;
+        let mut gpus = self.machine.gpus.iter();
+        self.gpu(part).or_else(|| gpus.find(in_place))
     }
 
     fn nic(&self, part: &HardwareRef) -> Option<&Nic> {
@@ -305,9 +313,15 @@ pub fn remember_uuids(machine: &mut Machine, previous: Option<&NodeFile>) -> Vec
             continue;
         };
         let pci = gpu.pci.map(|pci| pci.to_string()).unwrap_or_default();
-        let message = format!("{why}; until it can be read, its last UUID of this boot counts");
+        let uuid = known.get(pci.as_str());
+        let meanwhile = if uuid.is_some() {
+            "until it can be read, its last UUID of this boot counts"
+        } else {
+            "until it can be read, the GPU is not handed out"
+        };
+        let message = format!("{why}; {meanwhile}");
         findings.push(FindingId::GpuUuidUnreadable.about(gpu.name(), message));
-        if let Some(uuid) = known.get(pci.as_str()) {
+        if let Some(uuid) = uuid {
             gpu.uuid = Fact::Known((*uuid).clone());
         }
     }

@@ -2,7 +2,7 @@ use super::*;
 
 fn clean() -> Case<'static> {
     Case {
-        gpu_without_driver: false,
+        uuid: None,
         missing: &[],
         injection: Ok(()),
         foreign: None,
@@ -37,6 +37,7 @@ fn evidence_takes_an_admission_back() {
         holder: None,
     };
     let missing = ["mlx5_3".to_owned()];
+    let unreadable = Fact::Unreadable("io".to_owned());
     let refusal = Refusal {
         reason: NodeReason::GpuInjectionUnavailable,
         finding: Some(FindingId::GpuInjectionUnavailable),
@@ -56,10 +57,18 @@ fn evidence_takes_an_admission_back() {
         ),
         (
             Case {
-                gpu_without_driver: true,
+                uuid: Some(&Fact::Absent),
                 ..before.clone()
             },
-            "driver",
+            "has no driver",
+        ),
+        (
+            Case {
+                uuid: Some(&unreadable),
+                missing: &missing,
+                ..before.clone()
+            },
+            "cannot be read, so nothing tells which GPU it is: io",
         ),
         (
             Case {

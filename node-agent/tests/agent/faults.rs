@@ -4,7 +4,7 @@ use crds::cluster::{DevicePlugin, Resource, ResourceKind};
 use crds::node::NodeConfig;
 use topology::node_file::NodeDevice;
 
-use crate::ask::{MACHINE, admitted, devices, enforce, holds, nothing_asked, turn};
+use crate::ask::{MACHINE, admitted, devices, enforce, finding_ids, holds, nothing_asked, turn};
 use crate::common::{Answers, Node};
 
 fn cdi_entry(node: &Node, id: &str) -> serde_json::Value {
@@ -47,6 +47,39 @@ async fn a_gpu_that_is_gone_is_not_mistaken_for_the_one_that_has_its_number_now(
         "{}",
         lost.reason
     );
+    assert_eq!(admitted(&node), 7);
+}
+
+#[tokio::test]
+async fn a_reload_of_the_gpu_driver_changes_no_id() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    turn(&node, &nothing_asked()).await;
+    let before = devices(&node);
+    let driver = |name: &str| node.settings.root.join(&format!("/proc/driver/{name}"));
+    std::fs::rename(driver("nvidia"), driver("unloaded")).unwrap();
+    let unloaded = turn(&node, &nothing_asked()).await.status;
+    assert!(finding_ids(&unloaded).contains("NO_GPU_DRIVER"));
+    let ids = |devices: &[NodeDevice]| devices.iter().map(|d| d.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&devices(&node)), ids(&before));
+    assert_eq!(admitted(&node), 0);
+    std::fs::rename(driver("unloaded"), driver("nvidia")).unwrap();
+    turn(&node, &nothing_asked()).await;
+    assert_eq!(devices(&node), before);
+}
+
+#[tokio::test]
+async fn a_uuid_that_cannot_be_read_is_not_called_a_missing_driver() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    let pci = node.machine.gpus[0].pci.unwrap();
+    node.put(
+        &format!("/proc/driver/nvidia/gpus/{pci}/information"),
+        "GPU UUID: \t GPU-????????-????-????-????-????????????\n",
+    );
+    let status = turn(&node, &nothing_asked()).await.status;
+    let found = finding_ids(&status);
+    assert!(found.contains("GPU_UUID_UNREADABLE") && !found.contains("NO_GPU_DRIVER"));
     assert_eq!(admitted(&node), 7);
 }
 

@@ -99,8 +99,12 @@ fn reason(device: &PartitionDevice) -> String {
 }
 
 fn node_gpu(part: &HardwareRef, gpu: Option<&Gpu>) -> NodeGpu {
-    let uuid = gpu.and_then(|gpu| gpu.uuid.known().cloned());
     let pci = part.pci.map_or_else(String::new, |pci| pci.to_string());
+    let uuid = match gpu {
+        Some(gpu) => gpu.uuid.known().cloned(),
+        // Its place is kept under the UUID that it had.
+        None => Some(part.key.clone()).filter(|key| *key != pci && *key != part.name),
+    };
     NodeGpu {
         name: gpu.map_or_else(|| part.name.clone(), Gpu::name),
         uuid,

@@ -217,18 +217,38 @@ fn incomplete(
     blocked
 }
 
-/// What of a device is not there. A GPU whose address another one has now was replaced, and is not waited for.
+/// What of a device is not there. A part whose address another one has now was replaced, and is not waited for.
 fn missing(device: &PartitionDevice, wanted: &Partition) -> Vec<String> {
-    let parts = device.gpu.iter().chain(&device.nics);
-    parts
-        .filter(|part| is_missing(part, wanted))
-        .map(|part| part.name.clone())
-        .collect()
+    let gpu = device.gpu.iter().filter_map(|gpu| missing_gpu(gpu, wanted));
+    let absent = |nic: &&HardwareRef| {
+        !wanted.present.contains_key(&nic.key) && occupant(nic, wanted).is_none()
+    };
+    let nics = device.nics.iter().filter(absent);
+    gpu.chain(nics.map(|nic| nic.name.clone())).collect()
 }
 
-fn is_missing(part: &HardwareRef, wanted: &Partition) -> bool {
-    let replaced = part.pci.is_some() && wanted.present.values().any(|pci| *pci == part.pci);
-    !wanted.present.contains_key(&part.key) && !replaced
+/// Without a driver a GPU has its address for a key, and nobody can say that it is another one than before: an id that
+/// went from UUID to address and back would change hands at each reload of the driver.
+fn missing_gpu(gpu: &HardwareRef, wanted: &Partition) -> Option<String> {
+    if wanted.present.contains_key(&gpu.key) {
+        return None;
+    }
+    match occupant(gpu, wanted) {
+        None => Some(gpu.name.clone()),
+        Some(key) if gpu.pci.is_some_and(|pci| pci.to_string() == *key) => {
+            Some(format!("{} (no driver)", gpu.name))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Key of what is at the address of `part` now.
+fn occupant<'a>(part: &HardwareRef, wanted: &'a Partition) -> Option<&'a String> {
+    part.pci?;
+    let mut present = wanted.present.iter();
+    present
+        .find(|(_, pci)| **pci == part.pci)
+        .map(|(key, _)| key)
 }
 
 /// Old devices in their old order, each in its newest form; then the new ones.
@@ -258,11 +278,9 @@ fn assemble(
 
 /// A GPU that its old resource keeps is not left over yet.
 fn still_left_over(wanted: &Partition, kept: &[Entry<'_>]) -> Vec<super::LeftOver> {
-    let held: BTreeSet<&String> = kept
-        .iter()
-        .filter_map(|entry| entry.device.gpu.as_ref())
-        .map(|gpu| &gpu.key)
-        .collect();
+    let kept = kept.iter().filter_map(|entry| entry.device.gpu.as_ref());
+    let keys = |gpu: &HardwareRef| [Some(gpu.key.clone()), gpu.pci.map(|pci| pci.to_string())];
+    let held: BTreeSet<String> = kept.flat_map(keys).flatten().collect();
     wanted
         .left_over
         .iter()

@@ -102,6 +102,35 @@ fn a_replaced_gpu_takes_the_place_of_the_old_one() {
 }
 
 #[test]
+fn a_gpu_without_its_driver_keeps_its_id() {
+    let machine = two_pairs();
+    let mut policies = all();
+    policies.pop();
+    let previous = compute(&machine, &policies);
+    let mut unloaded = machine.clone();
+    unloaded.gpus[0].uuid = Fact::Absent;
+    let merged = merge(&previous, compute(&unloaded, &policies), &busy(&[]));
+    assert_eq!(ids(&merged.partition, "rdma/gpudirect"), ["GPU-0", "GPU-1"]);
+    let kept = devices(&merged.partition, "rdma/gpudirect")[0];
+    assert_eq!(kept.missing, ["GPU0 (no driver)"]);
+    let loaded = merge(&merged.partition, compute(&machine, &policies), &busy(&[]));
+    assert_eq!((loaded.partition, loaded.deferred.len()), (previous, 0));
+}
+
+#[test]
+fn a_gpu_that_gets_its_first_driver_takes_its_uuid_as_id() {
+    let machine = two_pairs();
+    let mut bare = machine.clone();
+    bare.gpus[0].uuid = Fact::Absent;
+    let merged = merge(
+        &compute(&bare, &all()),
+        compute(&machine, &all()),
+        &busy(&[]),
+    );
+    assert_eq!(ids(&merged.partition, "rdma/gpudirect"), ["GPU-1", "GPU-0"]);
+}
+
+#[test]
 fn a_resource_changes_its_kind_as_a_whole() {
     let machine = two_pairs();
     let previous = compute(&machine, &[policy(ResourceKind::Pair)]);
