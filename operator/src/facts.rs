@@ -16,7 +16,7 @@ use crate::quantity;
 
 /// Labels of a driver pod of ours. Anyone may give a pod such labels: its namespace counts as well
 /// ([`crate::gather::by_node`]).
-const DRIVER_LABELS: [(&str, &str); 3] = [
+pub const DRIVER_LABELS: [(&str, &str); 3] = [
     (NAME_LABEL, NAME),
     (MANAGED_BY_LABEL, MANAGER),
     (COMPONENT_LABEL, DRIVER_ROLE),

@@ -1,7 +1,7 @@
 //! `operator uninstall`: what `helm uninstall` cannot know of. DaemonSets, node labels, taints and finalizers go;
-//! objects, CRDs and the hosts' settings stay. Every step may be repeated.
+//! objects, CRDs, driver pods and the hosts' settings stay. Every step may be repeated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -17,7 +17,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::components::{COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER};
-use crate::facts::NodeFacts;
+use crate::facts::{DRIVER_LABELS, NodeFacts, PodFacts};
 use crate::install::policy;
 use crate::kube_io;
 
@@ -32,7 +32,7 @@ pub async fn uninstall(namespace: &str) -> anyhow::Result<()> {
         .context("cannot find the Kubernetes API")?;
     stop_operator(&client, namespace).await?;
     delete_daemon_sets(&client, namespace).await?;
-    clean_nodes(&client).await?;
+    clean_nodes(&client, namespace).await?;
     release_clusters(&client).await?;
     delete_policy(&client).await?;
     tracing::info!("uninstalled; GpuRdmaClusters, GpuRdmaNodes and CRDs stay");
@@ -91,7 +91,8 @@ async fn delete_daemon_sets(client: &Client, namespace: &str) -> anyhow::Result<
     Ok(())
 }
 
-async fn clean_nodes(client: &Client) -> anyhow::Result<()> {
+async fn clean_nodes(client: &Client, namespace: &str) -> anyhow::Result<()> {
+    let drivers = nodes_with_driver(client, namespace).await?;
     let api = Api::<Node>::all(client.clone());
     for node in api
         .list(&ListParams::default())
@@ -99,7 +100,7 @@ async fn clean_nodes(client: &Client) -> anyhow::Result<()> {
         .context("cannot list nodes")?
     {
         let (name, facts) = (node.name_any(), NodeFacts::of(&node));
-        let labels = labels_to_remove(&facts);
+        let labels = labels_to_remove(&facts, drivers.contains(&name));
         if !labels.is_empty() {
             kube_io::label_node(client, &name, &labels).await?;
         }
@@ -110,11 +111,25 @@ async fn clean_nodes(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Our labels that a node has.
-fn labels_to_remove(node: &NodeFacts) -> BTreeMap<&'static str, Option<String>> {
+/// Nodes with a driver pod that stays.
+async fn nodes_with_driver(client: &Client, namespace: &str) -> anyhow::Result<BTreeSet<String>> {
+    let labels = DRIVER_LABELS.map(|(label, value)| format!("{label}={value}"));
+    let ours = ListParams::default().labels(&labels.join(","));
+    let pods = Api::<Pod>::namespaced(client.clone(), namespace)
+        .list(&ours)
+        .await
+        .context("cannot list driver pods")?;
+    let facts = pods.iter().filter_map(PodFacts::of);
+    Ok(facts.map(|pod| pod.node).collect())
+}
+
+/// Our labels that a node has. The driver's stays beside a driver pod: a new DaemonSet of that name would otherwise
+/// find pods on nodes that it does not select, and end them all at once.
+fn labels_to_remove(node: &NodeFacts, has_driver: bool) -> BTreeMap<&'static str, Option<String>> {
     let ours = [PLUGIN_LABEL, DRIVER_LABEL]
         .into_iter()
-        .filter(|label| node.labels.contains_key(*label));
+        .filter(|label| node.labels.contains_key(*label))
+        .filter(|label| !(has_driver && *label == DRIVER_LABEL));
     ours.map(|label| (label, None)).collect()
 }
 
