@@ -24,6 +24,8 @@ pub struct Case<'a> {
     pub kubelet_answered: bool,
     /// Whether it was admitted before, on this boot.
     pub was_admitted: bool,
+    /// Whether a device may be admitted that was not before: not where that could not be remembered.
+    pub may_begin: bool,
 }
 
 /// Evidence against a device.
@@ -65,6 +67,10 @@ impl Admission {
 pub fn admit(case: &Case<'_>) -> Admission {
     if let Some(refusal) = evidence(case) {
         return Admission::Refused(refusal);
+    }
+    if !case.may_begin && !case.was_admitted {
+        let message = "waits until the agent can write down which device has which parts";
+        return Admission::Waits(message.to_owned());
     }
     match (case.kubelet_answered, case.was_admitted) {
         (true, _) => Admission::Admitted("no evidence against it".to_owned()),

@@ -3,6 +3,7 @@
 
 use crds::cluster::Mode;
 use crds::node::Cost;
+use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::cdi;
@@ -26,6 +27,27 @@ pub struct Applied {
     pub memory: Memory,
 }
 
+/// What could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// What must stand before the node file may say more than it did: only withdrawals are in force.
+    #[error(transparent)]
+    Devices(StoreError),
+    /// Anything after that.
+    #[error(transparent)]
+    Other(#[from] StoreError),
+}
+
+impl ApplyError {
+    /// The message with that of its cause, on one line.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        match self {
+            Self::Devices(error) | Self::Other(error) => error.chain(),
+        }
+    }
+}
+
 /// Carries out what the mode allows, actions up to the cost `allowed`.
 pub fn apply(
     settings: &Settings,
@@ -34,7 +56,7 @@ pub fn apply(
     decision: &Decision,
     allowed: Cost,
     now: Timestamp,
-) -> Result<Applied, StoreError> {
+) -> Result<Applied, ApplyError> {
     let mut applied = Applied {
         memory: decision.memory.clone(),
         ..Applied::default()
@@ -88,7 +110,7 @@ fn write_files(
     settings: &Settings,
     observed: &Observed,
     decision: &Decision,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<String>, ApplyError> {
     let root = &settings.root;
     let mut written = Vec::new();
     let mut note = |path: &str, changed: bool| {
@@ -96,6 +118,24 @@ fn write_files(
             written.push(path.to_owned());
         }
     };
+    if let Err(error) = describe(settings, decision, &mut note) {
+        withdraw(root, decision);
+        return Err(ApplyError::Devices(error));
+    }
+    let node_file = decision.node_file.to_json();
+    note(NODE_FILE, write_text(root, NODE_FILE, &node_file)?);
+    remove_stale(settings, observed, decision, &mut note)?;
+    remember(settings, observed, decision, &mut note)?;
+    Ok(written)
+}
+
+/// What must be on disk before the plugin may hand the devices out.
+fn describe(
+    settings: &Settings,
+    decision: &Decision,
+    note: &mut impl FnMut(&str, bool),
+) -> Result<(), StoreError> {
+    let root = &settings.root;
     if let Some(kept) = &decision.kept {
         note(PARTITION_FILE, write_json(root, PARTITION_FILE, kept)?);
     }
@@ -106,13 +146,18 @@ fn write_files(
     if let Some(spec) = &decision.cdi {
         note(&cdi_file, write_json(root, &cdi_file, spec)?);
     }
-    note(
-        NODE_FILE,
-        write_text(root, NODE_FILE, &decision.node_file.to_json())?,
-    );
-    remove_stale(settings, observed, decision, &mut note)?;
-    remember(settings, observed, decision, &mut note)?;
-    Ok(written)
+    Ok(())
+}
+
+/// A disk that is full or read-only must not keep a broken device on offer. The error that led here is the one to report.
+fn withdraw(root: &Root, decision: &Decision) {
+    let Some(file) = &decision.restricted else {
+        return;
+    };
+    match write_text(root, NODE_FILE, &file.to_json()) {
+        Ok(_) => {}
+        Err(error) => tracing::error!(error = error.chain(), "withdraw devices"),
+    }
 }
 
 /// Last, when the node file no longer names what goes.

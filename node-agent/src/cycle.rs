@@ -4,7 +4,7 @@ use crds::GpuRdmaNodeStatus;
 use crds::node::Cost;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::apply::{Applied, apply};
+use crate::apply::{Applied, ApplyError, apply};
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::findings::{self, FindingId};
@@ -52,10 +52,12 @@ pub async fn cycle(
         decision = decide(&observed, desired, now);
     }
     if let Some(error) = applied.1 {
-        decision
-            .findings
-            .push(FindingId::HostUnreadable.about("node-agent", error));
+        let finding = FindingId::HostUnreadable.about("node-agent", error.chain());
+        decision.findings.push(finding);
         findings::sort(&mut decision.findings);
+        if let (ApplyError::Devices(_), Some(file)) = (error, decision.restricted.take()) {
+            decision.node_file = file;
+        }
     }
     let status = status(&observed, desired, &decision, before, now)?;
     Ok(Turn {
@@ -71,12 +73,12 @@ async fn carry_out(
     desired: &Desired,
     decision: &Decision,
     now: Timestamp,
-) -> Result<(Applied, Option<String>), CycleError> {
+) -> Result<(Applied, Option<ApplyError>), CycleError> {
     let (settings, observed) = (settings.clone(), observed.clone());
     let (desired, decision) = (desired.clone(), decision.clone());
     let work = move || apply(&settings, &observed, &desired, &decision, Cost::None, now);
     Ok(match tokio::task::spawn_blocking(work).await? {
         Ok(applied) => (applied, None),
-        Err(error) => (Applied::default(), Some(error.chain())),
+        Err(error) => (Applied::default(), Some(error)),
     })
 }

@@ -13,9 +13,9 @@ use topology::policy::ResourceKind;
 
 use crate::cdi;
 use crate::desired::Desired;
-use crate::devices::{self, Context, Devices};
+use crate::devices::{self, Context};
 use crate::findings::{self, FindingId};
-use crate::foreign;
+use crate::foreign::{self, Foreign};
 use crate::observed::{Kept, Observed};
 use crate::planner::{self, Memory, Plan};
 use crate::policies::policies;
@@ -30,6 +30,9 @@ pub struct Decision {
     pub kept: Option<Kept>,
     /// The node file, with the devices as they are or would be.
     pub node_file: NodeFile,
+    /// The node file where the partition cannot be written down: what was handed out before, less what is refused today.
+    /// `None` where there was nothing before.
+    pub restricted: Option<NodeFile>,
     /// Our CDI specification; `None` where it has no device.
     pub cdi: Option<cdi::Spec>,
     /// Path → text of the pair descriptions.
@@ -55,15 +58,27 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let paths = machine.paths();
     let names = own_names(observed, desired);
     let partition = settle(observed, desired, &machine, &paths, &names, &mut findings);
-    let devices = build_devices(
-        observed,
-        desired,
-        &machine,
-        &paths,
-        &names,
-        partition.as_ref(),
-        &mut findings,
-    );
+    let (rails, wrong) = roles::rails(&desired.config.rails);
+    findings.extend(wrong);
+    let foreign = foreign(observed, &machine, &names);
+    findings.extend(foreign::findings(&foreign));
+    let context = Context {
+        machine: &machine,
+        paths: &paths,
+        injection: &observed.injection,
+        foreign: &foreign,
+        kubelet_answered: observed.kubelet.is_ok(),
+        may_begin: true,
+        previous: observed.before.node_file.as_ref(),
+        rails: &rails,
+        on_nic_down: desired.config.device_plugin.on_nic_down,
+    };
+    let restricted = restricted(observed, desired, &context);
+    let devices = partition
+        .as_ref()
+        .map(|partition| devices::devices(&context, partition))
+        .unwrap_or_default();
+    findings.extend(devices.findings.iter().cloned());
     let memory = observed.before.memory.clone().current(desired);
     let plan = planner::plan(&observed.state, desired, &memory, now);
     findings.extend(plan.findings.iter().cloned());
@@ -77,6 +92,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
         refused: devices.refused,
+        restricted,
         machine,
         plan,
         memory,
@@ -159,40 +175,28 @@ fn busy(observed: &Observed, names: &BTreeSet<String>) -> BTreeSet<String> {
         .collect()
 }
 
-fn build_devices(
+/// UUID → who else advertises the GPU.
+fn foreign(
     observed: &Observed,
-    desired: &Desired,
     machine: &Machine,
-    paths: &Paths,
     names: &BTreeSet<String>,
-    partition: Option<&Partition>,
-    findings: &mut Vec<Finding>,
-) -> Devices {
-    let Some(partition) = partition else {
-        return Devices::default();
-    };
-    let (rails, wrong) = roles::rails(&desired.config.rails);
-    findings.extend(wrong);
+) -> BTreeMap<String, Foreign> {
     let uuid = |gpu: &topology::machine::Gpu| Some((gpu.index, gpu.uuid.known()?.clone()));
     let gpus = machine.gpus.iter().filter_map(uuid).collect();
     let kubelet = observed.kubelet.as_ref();
-    let foreign = kubelet
+    kubelet
         .map(|kubelet| foreign::foreign(kubelet, names, &gpus))
-        .unwrap_or_default();
-    findings.extend(foreign::findings(&foreign));
+        .unwrap_or_default()
+}
+
+fn restricted(observed: &Observed, desired: &Desired, context: &Context<'_>) -> Option<NodeFile> {
+    let kept = observed.before.kept.as_ref()?;
     let context = Context {
-        machine,
-        paths,
-        injection: &observed.injection,
-        foreign: &foreign,
-        kubelet_answered: kubelet.is_ok(),
-        previous: observed.before.node_file.as_ref(),
-        rails: &rails,
-        on_nic_down: desired.config.device_plugin.on_nic_down,
+        may_begin: false,
+        ..*context
     };
-    let devices = devices::devices(&context, partition);
-    findings.extend(devices.findings.iter().cloned());
-    devices
+    let devices = devices::devices(&context, &kept.partition);
+    Some(node_file(observed, desired, devices.resources))
 }
 
 fn node_file(

@@ -40,6 +40,8 @@ pub struct Context<'a> {
     pub foreign: &'a BTreeMap<String, Foreign>,
     /// Whether the kubelet answered.
     pub kubelet_answered: bool,
+    /// Whether devices may be admitted that were not before.
+    pub may_begin: bool,
     /// The node file of this boot.
     pub previous: Option<&'a NodeFile>,
     /// NIC → rail.
@@ -164,6 +166,7 @@ impl Context<'_> {
             // A NIC has no other advertiser to ask about.
             kubelet_answered: self.kubelet_answered || device.gpu.is_none(),
             was_admitted: self.was_admitted(resource, &device.id),
+            may_begin: self.may_begin,
         })
     }
 

@@ -8,7 +8,22 @@ fn clean() -> Case<'static> {
         foreign: None,
         kubelet_answered: true,
         was_admitted: false,
+        may_begin: true,
     }
+}
+
+#[test]
+fn nothing_begins_that_cannot_be_remembered() {
+    let unwritable = Case {
+        may_begin: false,
+        ..clean()
+    };
+    assert!(matches!(admit(&unwritable), Admission::Waits(_)));
+    let before = Case {
+        was_admitted: true,
+        ..unwritable
+    };
+    assert!(admit(&before).verdict().0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crds::cluster::{DevicePlugin, Resource, ResourceKind};
 use crds::node::NodeConfig;
+use node_agent::settings::PARTITION_FILE;
 use topology::node_file::NodeDevice;
 
 use crate::ask::{MACHINE, admitted, devices, enforce, finding_ids, holds, nothing_asked, turn};
@@ -135,4 +136,41 @@ async fn pairs_are_listed_as_a_person_counts() {
     let names: Vec<String> = listed.into_iter().map(|pair| pair.gpu).collect();
     let counted: Vec<String> = (0..16).map(|n| format!("GPU{n}")).collect();
     assert_eq!(names, counted);
+}
+
+/// A directory where the temporary file would be: the partition can be read and not be replaced.
+fn block_partition(node: &Node) -> std::path::PathBuf {
+    let name = format!(
+        "/var/lib/gpurdma/.partition.json.tmp-{}",
+        std::process::id()
+    );
+    let path = node.settings.root.join(&name);
+    std::fs::create_dir(&path).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_written_stops_no_withdrawal() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    node.remove("/dev/nvidia0");
+    turn(&node, &nothing_asked()).await;
+    let waiting = node.uuids()[0].clone();
+    let broken = devices(&node).into_iter().find(|d| d.admitted).unwrap();
+    let blocked = block_partition(&node);
+    let partition = node.read(PARTITION_FILE);
+    node.put("/dev/nvidia0", "");
+    node.remove(&format!("/sys/class/infiniband/{}", broken.nics[0].rdma));
+    let status = turn(&node, &nothing_asked()).await.status;
+    assert!(!device(&node, &broken.id).admitted);
+    assert!(!device(&node, &waiting).admitted);
+    assert_eq!(admitted(&node), 6);
+    assert_eq!(node.read(PARTITION_FILE), partition);
+    assert_eq!(status.pairs.iter().filter(|pair| pair.admitted).count(), 6);
+    let told = |finding: &crds::node::Finding| finding.message.contains("partition.json");
+    assert!(status.findings.iter().any(told), "{:?}", status.findings);
+    std::fs::remove_dir(blocked).unwrap();
+    turn(&node, &nothing_asked()).await;
+    assert!(device(&node, &waiting).admitted);
+    assert_eq!(admitted(&node), 7);
 }
