@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::names::MAINTENANCE_TAINT;
+use crds::names::{DRIVER_LABEL, MAINTENANCE_TAINT};
 use k8s_openapi::api::core::v1::{
     Container, Node, NodeSpec, Pod, PodCondition, PodSpec, PodStatus,
 };
@@ -68,6 +68,8 @@ pub struct PodFacts {
 /// A pod of a driver DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DriverPod {
+    /// Cluster whose DaemonSet made it.
+    pub cluster: String,
     /// Hash of the template that it was made from.
     pub template_hash: String,
     /// Whether its driver is loaded.
@@ -98,6 +100,13 @@ impl PodFacts {
     pub fn id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
+}
+
+/// The driver pod among the pods of a node.
+#[must_use]
+pub fn driver_among(pods: &[PodFacts]) -> Option<(&PodFacts, &DriverPod)> {
+    pods.iter()
+        .find_map(|pod| pod.driver.as_ref().map(|driver| (pod, driver)))
 }
 
 fn phase(pod: &Pod) -> Option<&str> {
@@ -133,6 +142,7 @@ fn driver_pod(pod: &Pod) -> Option<DriverPod> {
         return None;
     }
     Some(DriverPod {
+        cluster: pod.labels().get(DRIVER_LABEL).cloned().unwrap_or_default(),
         template_hash: pod
             .annotations()
             .get(TEMPLATE_HASH)
@@ -171,8 +181,9 @@ pub fn strip_pod(pod: &mut Pod) {
     let ready = is_ready(pod);
     let phase = pod.status.take().and_then(|status| status.phase);
     let hash = pod.annotations_mut().remove(TEMPLATE_HASH);
-    pod.labels_mut()
-        .retain(|key, _| DRIVER_LABELS.iter().any(|(label, _)| key == label));
+    pod.labels_mut().retain(|key, _| {
+        key == DRIVER_LABEL || DRIVER_LABELS.iter().any(|(label, _)| key == label)
+    });
     pod.metadata.managed_fields = None;
     pod.metadata.owner_references = None;
     pod.metadata.annotations = hash.map(|hash| BTreeMap::from([(TEMPLATE_HASH.to_owned(), hash)]));

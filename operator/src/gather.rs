@@ -10,7 +10,7 @@ use kube::ResourceExt;
 
 use crate::assign::Present;
 use crate::error::Error;
-use crate::facts::{NodeFacts, PodFacts};
+use crate::facts::{DriverPod, NodeFacts, PodFacts, driver_among};
 use crate::stores::Stores;
 
 /// Annotation of a `GpuRdmaNode`: the selector by which the node came to its cluster.
@@ -70,6 +70,12 @@ impl Snapshot {
             .iter()
             .map(|(name, node)| (name.clone(), of(node)))
             .collect()
+    }
+
+    /// The driver pod on a node.
+    #[must_use]
+    pub fn driver_on(&self, node: &str) -> Option<(&PodFacts, &DriverPod)> {
+        driver_among(self.pods.get(node)?)
     }
 
     /// `GpuRdmaNodes` without a single Node beside them: the node cache cannot be right.

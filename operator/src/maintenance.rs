@@ -36,6 +36,7 @@ async fn take(client: &Client, events: &Events, node: &str, step: &Step) -> Resu
         Step::Grant(grant) => give(client, events, node, grant).await,
         Step::EndGrant(end) => take_back(client, events, node, *end).await,
         Step::DriverLabel { wanted } => label_driver(client, node, *wanted).await,
+        Step::DeleteDriverPod { namespace, name } => delete_pod(client, namespace, name).await,
         Step::ReplaceDriverPod { namespace, name } => {
             replace(client, events, node, namespace, name).await
         }
@@ -148,6 +149,11 @@ async fn label_driver(client: &Client, node: &str, wanted: bool) -> Result<(), E
     kube_io::label_node(client, node, &BTreeMap::from([(DRIVER_LABEL, value)])).await
 }
 
+async fn delete_pod(client: &Client, namespace: &str, name: &str) -> Result<(), Error> {
+    let api = Api::<Pod>::namespaced(client.clone(), namespace);
+    kube_io::delete(&api, name, &DeleteParams::default()).await
+}
+
 async fn replace(
     client: &Client,
     events: &Events,
@@ -155,8 +161,7 @@ async fn replace(
     namespace: &str,
     name: &str,
 ) -> Result<(), Error> {
-    let api = Api::<Pod>::namespaced(client.clone(), namespace);
-    kube_io::delete(&api, name, &DeleteParams::default()).await?;
+    delete_pod(client, namespace, name).await?;
     let object = Api::<GpuRdmaNode>::all(client.clone()).get_opt(node).await;
     if let Ok(Some(object)) = object {
         let text =

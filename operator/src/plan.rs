@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::cluster::Mode;
-use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
+use crds::names::PLUGIN_LABEL;
 use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -15,11 +15,12 @@ use crate::components::{self, Inputs, template_hash};
 use crate::config::Config;
 use crate::facts::NodeFacts;
 use crate::gather::{SELECTOR_ANNOTATION, Snapshot};
-use crate::rollout::{self, Decision, Policy};
+use crate::rollout::{self, Decision, NodeView, Policy};
 use crate::validate::{Cluster, Validated};
 use crate::views;
 
 mod daemon_sets;
+mod leave;
 
 pub use daemon_sets::Prune;
 
@@ -131,11 +132,13 @@ pub fn plan(
         plugin_wanted,
     });
     daemon_sets::diff(snapshot, validated, &desired, &mut changes);
-    leave(snapshot, assignments, name, &mut changes);
+    leave::clean(snapshot, validated, assignments, name, &mut changes);
     if let Some(cluster) = validated.get(name).filter(|cluster| !cluster.deleting) {
         let members: Vec<_> = assignments.nodes_of(name).collect();
         join(snapshot, cluster, &members, &mut changes);
-        changes.maintenance = maintenance(snapshot, validated, cluster, &desired, &members);
+        let leaving = leave::draining(snapshot, validated, assignments, cluster);
+        changes.maintenance =
+            maintenance(snapshot, validated, cluster, &desired, &members, leaving);
     }
     changes
 }
@@ -225,53 +228,24 @@ fn plugin_label(
     }
 }
 
-/// Nodes that left this cluster for nobody, and nodes that nobody has but that still wear something of ours.
-fn leave(snapshot: &Snapshot, assignments: &Assignments, name: &str, changes: &mut Changes) {
-    for (node, facts) in &snapshot.nodes {
-        let left = assignments.released.get(node);
-        let handled_elsewhere =
-            left.is_some_and(|cluster| cluster != name && exists(snapshot, cluster));
-        if assignments.owner.contains_key(node) || handled_elsewhere {
-            continue;
-        }
-        let ours = [PLUGIN_LABEL, DRIVER_LABEL]
-            .into_iter()
-            .filter(|label| facts.labels.contains_key(*label));
-        let labels: BTreeMap<_, _> = ours.map(|label| (label, None)).collect();
-        if !labels.is_empty() {
-            changes.labels.push(LabelChange {
-                node: node.clone(),
-                labels,
-            });
-        }
-        changes.untaint.extend(facts.tainted.then(|| node.clone()));
-        changes.forget.extend(left.map(|_| node.clone()));
-    }
-}
-
-fn exists(snapshot: &Snapshot, cluster: &str) -> bool {
-    snapshot
-        .clusters
-        .iter()
-        .any(|object| object.name_any() == cluster)
-}
-
 fn maintenance(
     snapshot: &Snapshot,
     validated: &Validated,
     cluster: &Cluster,
     desired: &[DaemonSet],
     members: &[&str],
+    leaving: Vec<NodeView>,
 ) -> Vec<Decision> {
     let driver = components::driver_name(&cluster.name);
     let set = desired.iter().find(|set| set.name_any() == driver);
-    let views = views::views(
+    let mut views = views::views(
         snapshot,
         validated,
         cluster,
         set.and_then(template_hash),
         members.iter().copied(),
     );
+    views.extend(leaving);
     // Validation refused what has no slots; one at a time is the careful answer.
     let slots = rollout::slots(&cluster.upgrade.max_unavailable, members.len()).unwrap_or(1);
     rollout::decide(

@@ -42,6 +42,13 @@ pub enum Driver {
     Current,
     /// It has a driver pod that the cluster no longer asks for.
     Unwanted,
+    /// A driver pod that no DaemonSet has: one from before, whose node label is gone.
+    Leftover {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+    },
 }
 
 /// A node, as far as maintenance needs it.
@@ -95,6 +102,13 @@ pub enum Step {
     DriverLabel {
         /// Whether it shall have it.
         wanted: bool,
+    },
+    /// Delete a driver pod that gets no successor.
+    DeleteDriverPod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
     },
     /// Delete the driver pod; its successor has the new template.
     ReplaceDriverPod {
@@ -273,7 +287,7 @@ impl NodeView {
     fn needs_driver(&self) -> bool {
         matches!(
             self.driver,
-            Driver::Missing | Driver::Outdated { .. } | Driver::Unwanted
+            Driver::Missing | Driver::Outdated { .. } | Driver::Unwanted | Driver::Leftover { .. }
         )
     }
 
@@ -282,6 +296,10 @@ impl NodeView {
             Driver::Missing => Some(Step::DriverLabel { wanted: true }),
             Driver::Unwanted => Some(Step::DriverLabel { wanted: false }),
             Driver::Outdated { namespace, name } => Some(Step::ReplaceDriverPod {
+                namespace: namespace.clone(),
+                name: name.clone(),
+            }),
+            Driver::Leftover { namespace, name } => Some(Step::DeleteDriverPod {
                 namespace: namespace.clone(),
                 name: name.clone(),
             }),

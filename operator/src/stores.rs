@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::names::DRIVER_LABEL;
-use crds::node::Maintenance;
 use crds::{GpuRdmaCluster, GpuRdmaNode};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -127,26 +126,27 @@ impl Stores {
     fn shows(&self, decision: &Decision) -> bool {
         let node = self.nodes.get(&ObjectRef::new(&decision.node));
         let object = self.gpu_nodes.get(&ObjectRef::new(&decision.node));
-        let (Some(node), Some(object)) = (node, object) else {
+        let Some(node) = node else {
             return true;
         };
         let facts = NodeFacts::of(&node);
         decision
             .steps
             .iter()
-            .all(|step| shown(step, &facts, object.spec.maintenance.as_ref()))
+            .all(|step| shown(step, &facts, object.as_deref()))
     }
 }
 
-/// Whether a step can be seen. A replaced driver pod is left to its own state.
-fn shown(step: &Step, node: &NodeFacts, grant: Option<&Maintenance>) -> bool {
+/// Whether a step can be seen. A driver pod is left to its own state, and a node without its object has no grant.
+fn shown(step: &Step, node: &NodeFacts, object: Option<&GpuRdmaNode>) -> bool {
+    let grant = |object: &GpuRdmaNode| object.spec.maintenance.clone();
     match step {
         Step::Taint => node.tainted,
         Step::Untaint => !node.tainted,
-        Step::Grant(given) => grant == Some(given),
-        Step::EndGrant(_) => grant.is_none(),
+        Step::Grant(given) => object.is_none_or(|object| grant(object).as_ref() == Some(given)),
+        Step::EndGrant(_) => object.is_none_or(|object| grant(object).is_none()),
         Step::DriverLabel { wanted } => node.labels.contains_key(DRIVER_LABEL) == *wanted,
-        Step::ReplaceDriverPod { .. } => true,
+        Step::DeleteDriverPod { .. } | Step::ReplaceDriverPod { .. } => true,
     }
 }
 

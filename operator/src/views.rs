@@ -6,7 +6,7 @@ use crds::GpuRdmaNode;
 use crds::names::DRIVER_LABEL;
 use crds::node::Phase;
 
-use crate::facts::{DriverPod, NodeFacts, PodFacts};
+use crate::facts::{DriverPod, NodeFacts, PodFacts, driver_among};
 use crate::gather::Snapshot;
 use crate::rollout::{Driver, NodeView};
 use crate::validate::{Cluster, Validated};
@@ -93,18 +93,50 @@ fn driver(
     facts: &NodeFacts,
     pods: &[PodFacts],
 ) -> Driver {
-    let pod = pods
-        .iter()
-        .find_map(|pod| pod.driver.as_ref().map(|driver| (pod, driver)));
+    let pod = driver_among(pods);
     let label = facts.labels.get(DRIVER_LABEL);
     match (label, pod) {
         (None, None) if cluster.driver.is_some() && is_applicable(object) => Driver::Missing,
         (None, None) => Driver::NotOurs,
+        (None, Some((pod, driver))) => unplaced(pod, driver),
         (Some(_), _) if cluster.driver.is_none() => Driver::Unwanted,
-        (Some(label), _) if *label != cluster.name => Driver::Missing,
+        // The other cluster's driver leaves before this one's comes.
+        (Some(label), Some(_)) if *label != cluster.name => Driver::Unwanted,
+        (Some(label), None) if *label != cluster.name => Driver::Missing,
         (Some(_), Some((pod, driver))) if !driver.deleting => placed(pod, driver, template_hash),
-        (None, Some(_)) | (Some(_), _) => Driver::Starting,
+        (Some(_), _) => Driver::Starting,
     }
+}
+
+/// The driver of a pod on a node without the driver's label: on its way out, or forgotten.
+fn unplaced(pod: &PodFacts, driver: &DriverPod) -> Driver {
+    if driver.deleting {
+        return Driver::Starting;
+    }
+    Driver::Leftover {
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+    }
+}
+
+/// A node that nobody has any more and that still has a driver pod.
+#[must_use]
+pub fn leaving(snapshot: &Snapshot, validated: &Validated, name: &str) -> Option<NodeView> {
+    let facts = snapshot.nodes.get(name)?;
+    let (pod, driver) = snapshot.driver_on(name)?;
+    let driver = if facts.labels.contains_key(DRIVER_LABEL) {
+        Driver::Unwanted
+    } else {
+        unplaced(pod, driver)
+    };
+    let held = held_resources(validated);
+    Some(NodeView {
+        name: name.to_owned(),
+        tainted: facts.tainted,
+        holders: holders(snapshot.pods.get(name)?, &held),
+        driver,
+        ..NodeView::default()
+    })
 }
 
 /// The driver of a pod that stays.

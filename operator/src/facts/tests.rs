@@ -57,7 +57,7 @@ fn asking_for_none_of_a_resource_holds_nothing() {
 }
 
 fn driver_labels() -> serde_json::Value {
-    serde_json::json!({NAME_LABEL: "gpu-rdma", MANAGED_BY_LABEL: "gpu-rdma-operator", COMPONENT_LABEL: "driver"})
+    serde_json::json!({NAME_LABEL: "gpu-rdma", MANAGED_BY_LABEL: "gpu-rdma-operator", COMPONENT_LABEL: "driver", DRIVER_LABEL: "c"})
 }
 
 #[test]
@@ -116,6 +116,7 @@ fn a_driver_pod_shows_its_template_and_readiness() {
     assert_eq!(
         driver,
         DriverPod {
+            cluster: "c".into(),
             template_hash: "h1".into(),
             ready: false,
             deleting: false

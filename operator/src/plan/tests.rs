@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crds::names::DRIVER_LABEL;
 use serde_json::{Value, json};
 
 use super::*;

@@ -323,6 +323,27 @@ fn the_driver_comes_before_the_plan() {
 }
 
 #[test]
+fn a_forgotten_driver_pod_goes_after_taint_and_wait() {
+    let (namespace, name) = ("gpu-rdma".to_owned(), "driver-x".to_owned());
+    let mut view = NodeView {
+        driver: Driver::Leftover {
+            namespace: namespace.clone(),
+            name: name.clone(),
+        },
+        holders: vec!["ml/train-0".to_owned()],
+        ..node("n1")
+    };
+    assert_eq!(only(ENFORCE, view.clone()).0, [Step::Taint]);
+    view.tainted = true;
+    assert_eq!(only(ENFORCE, view.clone()).0, []);
+    view.holders.clear();
+    assert_eq!(
+        only(ENFORCE, view).0,
+        [Step::DeleteDriverPod { namespace, name }]
+    );
+}
+
+#[test]
 fn a_driver_pod_is_never_replaced_under_running_pods() {
     for driver in [Driver::Missing, outdated(), Driver::Unwanted] {
         let view = NodeView {

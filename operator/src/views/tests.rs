@@ -40,6 +40,7 @@ fn driver_pod(hash: &str, ready: bool, deleting: bool) -> PodFacts {
     pod(
         &[],
         Some(DriverPod {
+            cluster: "c".into(),
             template_hash: hash.into(),
             ready,
             deleting,
@@ -61,10 +62,20 @@ fn the_driver_follows_label_pod_and_template() {
         namespace: "ns".into(),
         name: "p".into(),
     };
+    let leftover = Driver::Leftover {
+        namespace: "ns".into(),
+        name: "p".into(),
+    };
     let table = [
         (None, None, Driver::Missing),
         (None, Some(driver_pod("t", true, true)), Driver::Starting),
+        (None, Some(driver_pod("t", true, false)), leftover),
         (Some("other"), None, Driver::Missing),
+        (
+            Some("other"),
+            Some(driver_pod("t", true, false)),
+            Driver::Unwanted,
+        ),
         (Some("c"), None, Driver::Starting),
         (
             Some("c"),

@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Settles, lets every agent report a phase, and settles again.
-    pub(super) fn report(&mut self, cluster: &str, phase: &str) {
+    pub(crate) fn report(&mut self, cluster: &str, phase: &str) {
         self.settle(cluster);
         let names: Vec<_> = self.snapshot.gpu_nodes.keys().cloned().collect();
         for name in names {
@@ -126,14 +126,14 @@ impl World {
         object.status = Some(serde_json::from_value(status.clone()).unwrap());
     }
 
-    pub(super) fn label(&self, node: &str, label: &str) -> Option<&str> {
+    pub(crate) fn label(&self, node: &str, label: &str) -> Option<&str> {
         self.snapshot.nodes[node]
             .labels
             .get(label)
             .map(String::as_str)
     }
 
-    pub(super) fn set_label(&mut self, node: &str, label: &str, value: &str) {
+    pub(crate) fn set_label(&mut self, node: &str, label: &str, value: &str) {
         self.snapshot
             .nodes
             .get_mut(node)
@@ -142,7 +142,7 @@ impl World {
             .insert(label.to_owned(), value.to_owned());
     }
 
-    pub(super) fn sets(&self) -> Vec<&str> {
+    pub(crate) fn sets(&self) -> Vec<&str> {
         self.snapshot
             .daemon_sets
             .keys()
