@@ -64,10 +64,8 @@ pub fn spawn_logged(command: &mut Command, log: &Path) -> Result<Child> {
 #[must_use]
 pub fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(count)..]
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect()
+    let last = &lines[lines.len().saturating_sub(count)..];
+    last.iter().flat_map(|line| ["  ", line, "\n"]).collect()
 }
 
 fn shown(command: &Command) -> String {

@@ -8,7 +8,7 @@ use topology::policy::ResourcePolicy;
 use topology::{render, report};
 
 use crate::cluster::Cluster;
-use crate::scenario::{self, Granted};
+use crate::scenario::{self, Granted, Pair};
 use crate::{machines, paths, progress};
 
 /// Machine, and how many pairs the pod on it asks for.
@@ -93,8 +93,13 @@ fn who_got_what(cluster: &Cluster) -> Result<Table> {
         let pod = format!("rank-{index}");
         let Granted { pairs, .. } = scenario::granted(cluster, &pod)?;
         let mut rows: Vec<_> = pairs.into_values().collect();
-        rows.sort_by_key(|(gpu, ..)| gpu.trim_start_matches("GPU").parse::<usize>().ok());
-        for (gpu, nics, distance) in rows {
+        rows.sort_by_key(|pair| pair.gpu.trim_start_matches("GPU").parse::<usize>().ok());
+        for Pair {
+            gpu,
+            nics,
+            distance,
+        } in rows
+        {
             table.add_row([
                 pod.clone(),
                 format!("node-{index}"),

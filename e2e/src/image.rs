@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+
+use crate::paths;
 
 /// What one image is made of.
 pub struct Image {
@@ -31,10 +32,7 @@ struct Blob {
 
 impl Blob {
     fn new(bytes: Vec<u8>) -> Self {
-        let digest: String = Sha256::digest(&bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = paths::sha256(&bytes);
         Self {
             bytes,
             digest: format!("sha256:{digest}"),

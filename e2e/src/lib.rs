@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod cmd;
 pub mod control_plane;
 pub mod demo;
+pub mod foreign;
 pub mod image;
 pub mod machines;
 pub mod node;

@@ -1,11 +1,11 @@
 //! `e2e`: a local Kubernetes with simulated machines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use e2e::cluster::Cluster;
-use e2e::{demo, node, supervisor};
+use e2e::{demo, foreign, node, supervisor};
 
 /// A real Kubernetes on this machine, without Docker, whose nodes look like real GPU machines.
 #[derive(Parser)]
@@ -52,6 +52,11 @@ enum Command {
         #[arg(long)]
         detached: bool,
     },
+    /// Hold a control plane until this program ends (tests of the teardown).
+    #[command(hide = true)]
+    Hold,
+    #[command(hide = true)]
+    ForeignAdvertiser { resource: String, ids: Vec<String> },
     #[command(hide = true)]
     NodeInit { work: PathBuf, spec: PathBuf },
 }
@@ -70,6 +75,15 @@ fn main() -> Result<()> {
         }
         Command::Demo => demo::run(),
         Command::ClusterInit { work, detached } => supervisor::run(&work, detached),
+        Command::Hold => {
+            let _cluster = Cluster::control_plane(&cli.cluster)?;
+            loop {
+                std::thread::park();
+            }
+        }
+        Command::ForeignAdvertiser { resource, ids } => {
+            foreign::run(&resource, Path::new("/var/lib/kubelet/device-plugins"), ids)
+        }
         Command::NodeInit { work, spec } => node::init(&work, &spec),
     }
 }

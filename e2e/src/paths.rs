@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
 
 /// Root of the repository.
 #[must_use]
@@ -36,4 +37,15 @@ pub fn out() -> Result<PathBuf> {
     let folder = repository().join("e2e/out");
     std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
     Ok(folder)
+}
+
+/// sha256 of a text or a file's content, in hex.
+#[must_use]
+pub fn sha256(content: impl AsRef<[u8]>) -> String {
+    use std::fmt::Write;
+    let digest = Sha256::digest(content);
+    digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -56,9 +56,7 @@ pub fn list() -> Result<ImageList> {
 /// Builds every image that the cluster needs into a folder.
 pub fn images(folder: &Path) -> Result<()> {
     let list = list()?;
-    progress::step("build the product (profile ci)", || {
-        list.images.iter().try_for_each(build)
-    })?;
+    progress::step("build the product (profile ci)", || build(&list))?;
     for entry in &list.images {
         product_image(entry)?.write(&folder.join(format!("{}.tar", entry.name)))?;
     }
@@ -106,7 +104,22 @@ fn busybox(reference: &str) -> Image {
     }
 }
 
-fn build(entry: &ImageEntry) -> Result<()> {
+/// One call for all programs that link dynamically, so that their dependencies are built once.
+fn build(list: &ImageList) -> Result<()> {
+    let (dynamic, fixed): (Vec<_>, Vec<_>) = list
+        .images
+        .iter()
+        .partition(|entry| entry.base == Base::Debian);
+    let mut command = cargo();
+    command.args(["build", "--profile", "ci", "--bins", "-p", "e2e"]);
+    for entry in dynamic {
+        command.args(["-p", &entry.binary]);
+    }
+    cmd::run(&mut command)?;
+    fixed.into_iter().try_for_each(link_statically)
+}
+
+fn link_statically(entry: &ImageEntry) -> Result<()> {
     let mut command = cargo();
     command.args([
         "rustc",
@@ -117,10 +130,7 @@ fn build(entry: &ImageEntry) -> Result<()> {
         "--bin",
         &entry.binary,
     ]);
-    if entry.base == Base::Scratch {
-        command.args(["--", "-C", "target-feature=+crt-static"]);
-    }
-    cmd::run(&mut command)
+    cmd::run(command.args(["--", "-C", "target-feature=+crt-static"]))
 }
 
 /// The program of this crate: a test runs as another one, and the supervisor has to be a program of its own.

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
 use crate::{cmd, paths, progress};
 
@@ -11,11 +10,7 @@ use crate::{cmd, paths, progress};
 pub fn debian(packages: &[String]) -> Result<PathBuf> {
     let suite = suite()?;
     let list = packages.join(",");
-    let key: String = Sha256::digest(format!("{suite}:{list}"))
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let key = &paths::sha256(format!("{suite}:{list}"))[..12];
     let archive = paths::cache()?.join("rootfs").join(format!("{key}.tar"));
     if !archive.exists() {
         progress::step(&format!("root file system with {list}"), || {

@@ -101,7 +101,7 @@ pub fn pod(name: &str, node: Option<&str>, pairs: usize) -> Value {
     pod
 }
 
-/// One value of an object, by a JSONPath; empty where there is none.
+/// One value of an object, by a `JSONPath`; empty where there is none.
 pub fn value(cluster: &Cluster, object: &[&str], path: &str) -> Result<String> {
     let path = format!("jsonpath={path}");
     cluster.kubectl(
@@ -184,8 +184,19 @@ pub fn in_pod(cluster: &Cluster, pod: &str, command: &[&str]) -> Result<String> 
 pub struct Granted {
     /// Character devices below `/dev`, without those that every container has.
     pub devices: Vec<String>,
-    /// Pairs, from the description files: id → (GPU, NICs, distance).
-    pub pairs: BTreeMap<String, (String, Vec<String>, String)>,
+    /// Pairs by their id, from the description files.
+    pub pairs: BTreeMap<String, Pair>,
+}
+
+/// One pair, as its description file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// `GPU0`.
+    pub gpu: String,
+    /// RDMA device names.
+    pub nics: Vec<String>,
+    /// Distance to the first of them.
+    pub distance: String,
 }
 
 /// Looks into a container.
@@ -209,20 +220,14 @@ pub fn granted(cluster: &Cluster, pod: &str) -> Result<Granted> {
     Ok(Granted { devices, pairs })
 }
 
-fn pair(text: &str) -> Result<(String, (String, Vec<String>, String))> {
+fn pair(text: &str) -> Result<(String, Pair)> {
     let file: Value = serde_json::from_str(text)?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let nics = file["nics"].as_array().into_iter().flatten();
-    let distance = file["nics"]
-        .get(0)
-        .map(|nic| text(&nic["distance"]))
-        .unwrap_or_default();
-    Ok((
-        text(&file["id"]),
-        (
-            text(&file["gpu"]["name"]),
-            nics.map(|nic| text(&nic["rdma"])).collect(),
-            distance,
-        ),
-    ))
+    let pair = Pair {
+        gpu: text(&file["gpu"]["name"]),
+        nics: nics.map(|nic| text(&nic["rdma"])).collect(),
+        distance: text(&file["nics"][0]["distance"]),
+    };
+    Ok((text(&file["id"]), pair))
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
 use crate::{cmd, paths, progress};
 
@@ -124,19 +123,14 @@ fn folder(module: &Module) -> Result<PathBuf> {
 }
 
 fn key(module: &Module, source: &Path) -> Result<String> {
-    let mut hash = Sha256::new();
+    let mut content = Vec::new();
     for file in ["go.mod", "go.sum"] {
         let path = source.join(file);
-        hash.update(std::fs::read(&path).with_context(|| format!("read {}", path.display()))?);
+        content.extend(std::fs::read(&path).with_context(|| format!("read {}", path.display()))?);
     }
-    hash.update(module.tags);
-    hash.update(module.ldflags);
-    Ok(hash
-        .finalize()
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    content.extend(module.tags.bytes());
+    content.extend(module.ldflags.bytes());
+    Ok(paths::sha256(content)[..12].to_owned())
 }
 
 /// Builds into a folder beside the final one, so that an interrupted build leaves nothing that looks done.

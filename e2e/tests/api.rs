@@ -1,4 +1,9 @@
 //! The CRDs' rules on a real API server: the same cases that `crds` runs without one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a scenario that fails should say where"
+)]
 
 use std::path::PathBuf;
 

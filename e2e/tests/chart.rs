@@ -1,4 +1,9 @@
 //! The chart renders, and every object is what its kind says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a scenario that fails should say where"
+)]
 
 use std::path::PathBuf;
 

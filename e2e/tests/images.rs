@@ -1,4 +1,9 @@
 //! Containerfile and local images are made from one package list.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a scenario that fails should say where"
+)]
 
 use e2e::{paths, product};
 

@@ -122,7 +122,7 @@ fn proc(tree: &Path) -> Result<()> {
     }
 }
 
-/// Numbers as the kernel's drivers use them: uverbs 231:192+n, rdma_cm 10:58, nvidia 195.
+/// Numbers as the kernel's drivers use them: uverbs 231:192+n, `rdma_cm` 10:58, nvidia 195.
 fn device_nodes(machine: &Shown) -> Result<()> {
     for index in 0..machine.nics() {
         node(&format!("/dev/infiniband/uverbs{index}"), 231, 192 + index)?;

@@ -138,7 +138,7 @@ fn pivot(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Shares every mount with the containers below: containerd refuses HostToContainer mounts under a private root.
+/// Shares every mount with the containers below: containerd refuses `HostToContainer` mounts under a private root.
 pub(super) fn share() -> Result<()> {
     mount_at(
         NONE,

@@ -13,7 +13,7 @@ fn a_request_that_fits_one_numa_node_gets_pairs_of_one() {
     let gpus: Vec<_> = granted
         .pairs
         .values()
-        .map(|(gpu, ..)| gpu.as_str())
+        .map(|pair| pair.gpu.as_str())
         .collect();
     // GPU0 to GPU3 are on NUMA node 0, the others on node 1.
     let first_half = gpus.iter().filter(|gpu| **gpu < "GPU4").count();

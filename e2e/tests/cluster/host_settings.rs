@@ -95,6 +95,10 @@ fn modules_and_openib_conf_follow_the_cluster() {
     let calls = cluster
         .on_node(DGX_A100.0, ["cat", "/run/machine/modprobe.log"])
         .unwrap();
-    assert_eq!(calls, "modprobe -- ib_umad\n");
+    // kube-proxy asks for modules of its own.
+    assert!(
+        calls.lines().any(|line| line == "modprobe -- ib_umad"),
+        "{calls}"
+    );
     enforce(&cluster, &json!({"driver": {}})).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use e2e::scenario::{self, Granted};
+use e2e::scenario::{self, Granted, Pair};
 
 use super::support::{DGX_2, DGX_A100, Pods, cluster, expected};
 
@@ -10,13 +10,13 @@ use super::support::{DGX_2, DGX_A100, Pods, cluster, expected};
 fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
     let expected = expected(machine);
     assert_eq!(granted.pairs.len(), pairs, "{granted:?}");
-    for (gpu, nics, _) in granted.pairs.values() {
+    for Pair { gpu, nics, .. } in granted.pairs.values() {
         assert_eq!(expected.get(gpu), Some(nics), "{gpu} has the wrong NIC");
     }
     let gpus: BTreeSet<_> = granted
         .pairs
         .values()
-        .map(|(gpu, ..)| gpu.replace("GPU", "/dev/nvidia"))
+        .map(|pair| pair.gpu.replace("GPU", "/dev/nvidia"))
         .collect();
     let seen: BTreeSet<_> = granted
         .devices
@@ -33,7 +33,7 @@ fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
     let nics: BTreeSet<_> = granted
         .pairs
         .values()
-        .flat_map(|(_, nics, _)| nics.clone())
+        .flat_map(|pair| pair.nics.clone())
         .collect();
     let uverbs = seen
         .iter()

@@ -24,7 +24,7 @@ fn start() -> anyhow::Result<Cluster> {
     cluster.add_node(Some(DGX_A100.1), |_| ())?;
     cluster.add_node(Some(AZURE.1), |spec| {
         spec.two_numa_nodes = true;
-        spec.topology_policy = "single-numa-node".to_owned();
+        "single-numa-node".clone_into(&mut spec.topology_policy);
     })?;
     cluster.add_node(Some(DGX_2.1), |_| ())?;
     scenario::install_chart(&cluster, &[])?;
