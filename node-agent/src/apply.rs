@@ -5,16 +5,17 @@ use crds::cluster::Mode;
 use crds::node::Cost;
 use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
 
 use crate::cdi;
 use crate::decide::Decision;
 use crate::desired::Desired;
 use crate::execute::{ExecuteError, execute};
 use crate::gather::chain;
-use crate::observed::Observed;
+use crate::observed::{Observed, Unusable};
 use crate::planner::{Memory, Plan};
 use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, PARTITION_FILE, Settings};
-use crate::store::{StoreError, write_json, write_text};
+use crate::store::{StoreError, set_aside, write_json, write_text};
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,7 @@ pub fn apply(
     }
     applied.written = write_files(settings, observed, decision)?;
     if !desired.paused {
+        may_remember(observed, &decision.plan, allowed)?;
         run_actions(
             settings,
             observed,
@@ -76,6 +78,18 @@ pub fn apply(
         )?;
     }
     Ok(applied)
+}
+
+/// No action runs whose attempt or old value could not be noted.
+fn may_remember(observed: &Observed, plan: &Plan, allowed: Cost) -> Result<(), StoreError> {
+    let unreadable = &observed.before.unusable.unreadable;
+    let file = [ATTEMPTS_FILE, JOURNAL_FILE].map(str::to_owned);
+    match file.into_iter().find(|file| unreadable.contains(file)) {
+        Some(path) if plan.runnable(allowed).next().is_some() => {
+            Err(StoreError::LeftAlone { path })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Runs the actions of a plan that may run now.
@@ -118,7 +132,7 @@ fn write_files(
             written.push(path.to_owned());
         }
     };
-    if let Err(error) = describe(settings, decision, &mut note) {
+    if let Err(error) = describe(settings, observed, decision, &mut note) {
         withdraw(root, decision);
         return Err(ApplyError::Devices(error));
     }
@@ -132,12 +146,18 @@ fn write_files(
 /// What must be on disk before the plugin may hand the devices out.
 fn describe(
     settings: &Settings,
+    observed: &Observed,
     decision: &Decision,
     note: &mut impl FnMut(&str, bool),
 ) -> Result<(), StoreError> {
     let root = &settings.root;
+    let before = &observed.before;
     if let Some(kept) = &decision.kept {
-        note(PARTITION_FILE, write_json(root, PARTITION_FILE, kept)?);
+        let changed = before.kept.as_ref() != Some(kept);
+        note(
+            PARTITION_FILE,
+            write_own(root, PARTITION_FILE, kept, changed, &before.unusable)?,
+        );
     }
     for (path, text) in &decision.pair_files {
         note(path, write_text(root, path, text)?);
@@ -188,17 +208,39 @@ fn remember(
     note: &mut impl FnMut(&str, bool),
 ) -> Result<(), StoreError> {
     let (before, now) = (&observed.before.memory, &decision.memory);
-    if before.attempts != now.attempts {
-        note(
-            ATTEMPTS_FILE,
-            write_json(&settings.root, ATTEMPTS_FILE, &now.attempts)?,
-        );
+    let (root, unusable) = (&settings.root, &observed.before.unusable);
+    let changed = before.attempts != now.attempts;
+    if changed || unusable.broken.contains(ATTEMPTS_FILE) {
+        let written = write_own(root, ATTEMPTS_FILE, &now.attempts, changed, unusable)?;
+        note(ATTEMPTS_FILE, written);
     }
-    if before.journal != now.journal {
-        note(
-            JOURNAL_FILE,
-            write_json(&settings.root, JOURNAL_FILE, &now.journal)?,
-        );
+    let changed = before.journal != now.journal;
+    if changed || unusable.broken.contains(JOURNAL_FILE) {
+        let written = write_own(root, JOURNAL_FILE, &now.journal, changed, unusable)?;
+        note(JOURNAL_FILE, written);
     }
     Ok(())
+}
+
+/// Writes a file of the agent's own. A broken one is put aside first, for a person to look at; one that could not be read
+/// stays, and that is an error where it would have had to change.
+fn write_own<T: Serialize>(
+    root: &Root,
+    path: &str,
+    value: &T,
+    changed: bool,
+    unusable: &Unusable,
+) -> Result<bool, StoreError> {
+    if unusable.unreadable.contains(path) {
+        let path = path.to_owned();
+        return if changed {
+            Err(StoreError::LeftAlone { path })
+        } else {
+            Ok(false)
+        };
+    }
+    if unusable.broken.contains(path) {
+        set_aside(root, path)?;
+    }
+    write_json(root, path, value)
 }

@@ -17,7 +17,7 @@ const FIRST_WAIT_SECONDS: i64 = 30;
 
 /// The counts of one install hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Attempts {
     /// The install hash that the counts are for.
     pub install_hash: String,
@@ -30,7 +30,7 @@ pub struct Attempts {
 
 /// Attempts of one action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Count {
     /// Attempts that did not end well.
     pub attempts: u32,

@@ -218,7 +218,7 @@ async fn look(
     restore: bool,
 ) -> anyhow::Result<(Desired, Observed, Decision)> {
     let desired = desired(&config.config)?;
-    let observed = gather(settings).await?;
+    let observed = gather(settings, None).await?;
     let now = Timestamp::now();
     let mut decision = decide(&observed, &desired, now);
     if restore {
@@ -309,7 +309,7 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
             }
         }
     }
-    let observed = gather(settings).await?;
+    let observed = gather(settings, None).await?;
     let decision = decide(&observed, &desired, Timestamp::now());
     print!("{}", render::findings(&decision.findings));
     Ok(u8::from(unmet > 0))

@@ -1,6 +1,7 @@
 //! One turn of the agent: gather → decide → apply → verify → report. [`crate::run`] and the tests call it.
 
 use crds::GpuRdmaNodeStatus;
+use crds::cluster::Mode;
 use crds::node::Cost;
 use k8s_openapi::jiff::Timestamp;
 
@@ -11,6 +12,7 @@ use crate::findings::{self, FindingId};
 use crate::gather::{GatherError, gather};
 use crate::observed::Observed;
 use crate::report::status;
+use crate::session::Session;
 use crate::settings::Settings;
 
 /// What a turn did and found.
@@ -39,16 +41,22 @@ pub enum CycleError {
 /// Runs one turn with free actions only.
 pub async fn cycle(
     settings: &Settings,
+    session: &mut Session,
     desired: &Desired,
     before: Option<&GpuRdmaNodeStatus>,
     now: Timestamp,
 ) -> Result<Turn, CycleError> {
-    let mut observed = gather(settings).await?;
+    let mut observed = gather(settings, session.last()).await?;
+    session.read(&observed.before);
     let mut decision = decide(&observed, desired, now);
     let applied = carry_out(settings, &observed, desired, &decision, now).await?;
+    if applied.1.is_none() && desired.mode == Mode::Enforce {
+        session.wrote(&decision, &applied.0);
+    }
     // What was changed is read again: the report tells what is, not what was meant.
     if !applied.0.actions.is_empty() {
-        observed = gather(settings).await?;
+        observed = gather(settings, session.last()).await?;
+        session.read(&observed.before);
         decision = decide(&observed, desired, now);
     }
     if let Some(error) = applied.1 {

@@ -19,7 +19,9 @@ use crate::foreign::{self, Foreign};
 use crate::observed::{Kept, Observed};
 use crate::planner::{self, Memory, Plan};
 use crate::policies::policies;
+use crate::previous::{Previous, previous};
 use crate::roles;
+use crate::settings::PARTITION_FILE;
 
 /// What should be.
 #[derive(Clone, Debug)]
@@ -57,7 +59,17 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let machine = prepare(observed, desired, &mut findings);
     let paths = machine.paths();
     let names = own_names(observed, desired);
-    let partition = settle(observed, desired, &machine, &paths, &names, &mut findings);
+    let held = observed.kubelet.as_ref().ok();
+    let held = held.map(|kubelet| kubelet.held_of(names.iter().map(String::as_str)));
+    let previous = previous(observed, &machine, held.as_ref());
+    let partition = settle(
+        &previous,
+        held.as_ref(),
+        desired,
+        &machine,
+        &paths,
+        &mut findings,
+    );
     let (rails, wrong) = roles::rails(&desired.config.rails);
     findings.extend(wrong);
     let foreign = foreign(observed, &machine, &names);
@@ -73,7 +85,9 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         rails: &rails,
         on_nic_down: desired.config.device_plugin.on_nic_down,
     };
-    let restricted = restricted(observed, desired, &context);
+    let restricted = previous
+        .known()
+        .map(|partition| restricted(observed, desired, &context, partition));
     let devices = partition
         .as_ref()
         .map(|partition| devices::devices(&context, partition))
@@ -132,25 +146,30 @@ fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
 
 /// The partition that holds from now on: what the hardware gives, merged into what is in use.
 fn settle(
-    observed: &Observed,
+    previous: &Previous,
+    held: Option<&BTreeSet<String>>,
     desired: &Desired,
     machine: &Machine,
     paths: &Paths,
-    names: &BTreeSet<String>,
     findings: &mut Vec<Finding>,
 ) -> Option<Partition> {
-    let previous = observed.before.kept.as_ref().map(|kept| &kept.partition);
+    if *previous == Previous::Lost {
+        let message = "the file cannot be used and containers may hold devices: which parts they have is not known, so nothing is handed out until they have ended";
+        findings.push(FindingId::StateUnreadable.about(PARTITION_FILE, message));
+        return None;
+    }
     let asked = policies(&desired.config.device_plugin.resources);
     let wanted = match partition::partition(machine, paths, &asked) {
         Ok(wanted) => wanted,
         Err(error) => {
             let message = format!("{error}; what was handed out before stays");
             findings.push(FindingId::InvalidSpec.about("devicePlugin.resources", message));
-            return previous.cloned();
+            return previous.known().cloned();
         }
     };
     let empty = Partition::default();
-    let merged = partition::merge(previous.unwrap_or(&empty), wanted, &busy(observed, names));
+    let old = previous.known().unwrap_or(&empty);
+    let merged = partition::merge(old, wanted, &busy(old, held));
     for waits in merged.deferred {
         findings.push(FindingId::DeviceDeferred.about(waits.id, waits.reason));
     }
@@ -161,18 +180,12 @@ fn settle(
 }
 
 /// Ids that a container holds. Of a kubelet that does not answer, every id counts as held.
-fn busy(observed: &Observed, names: &BTreeSet<String>) -> BTreeSet<String> {
-    if let Ok(kubelet) = &observed.kubelet {
-        return kubelet.held_of(names.iter().map(String::as_str));
-    }
-    let kept = observed
-        .before
-        .kept
-        .iter()
-        .flat_map(|kept| &kept.partition.resources);
-    kept.flat_map(|resource| &resource.devices)
-        .map(|device| device.id.clone())
-        .collect()
+fn busy(old: &Partition, held: Option<&BTreeSet<String>>) -> BTreeSet<String> {
+    let all = || {
+        let devices = old.resources.iter().flat_map(|resource| &resource.devices);
+        devices.map(|device| device.id.clone()).collect()
+    };
+    held.cloned().unwrap_or_else(all)
 }
 
 /// UUID → who else advertises the GPU.
@@ -189,14 +202,18 @@ fn foreign(
         .unwrap_or_default()
 }
 
-fn restricted(observed: &Observed, desired: &Desired, context: &Context<'_>) -> Option<NodeFile> {
-    let kept = observed.before.kept.as_ref()?;
+fn restricted(
+    observed: &Observed,
+    desired: &Desired,
+    context: &Context<'_>,
+    partition: &Partition,
+) -> NodeFile {
     let context = Context {
         may_begin: false,
         ..*context
     };
-    let devices = devices::devices(&context, &kept.partition);
-    Some(node_file(observed, desired, devices.resources))
+    let devices = devices::devices(&context, partition);
+    node_file(observed, desired, devices.resources)
 }
 
 fn node_file(

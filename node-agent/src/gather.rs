@@ -8,33 +8,29 @@ use crds::node::Finding;
 use host::facts::{driver, kernel, platform, topology_files};
 use host::machine::{self, Options};
 use host::root::Root;
-use serde::de::DeserializeOwned;
 use topology::fact::Fact;
 use topology::machine::Machine;
-use topology::node_file::NodeFile;
 
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::injection::{self, Injection};
 use crate::modules::{self, ModuleName};
 use crate::observed::{Before, Observed, Platform};
-use crate::planner::Memory;
 use crate::podresources::{self, KubeletDevices};
-use crate::settings::{
-    ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, OPENIB_CONF, PARTITION_FILE, Settings,
-};
-use crate::store::{StoreError, read_json, read_text};
+use crate::settings::{OPENIB_CONF, Settings};
+use crate::state_files;
+use crate::store::read_text;
 
 /// The boot id, without which nothing is decided, could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
 pub struct GatherError(String);
 
-/// Reads everything.
-pub async fn gather(settings: &Settings) -> Result<Observed, GatherError> {
-    let own = settings.clone();
+/// Reads everything. `last` is what the agent's own files said last, for those that cannot be read now.
+pub async fn gather(settings: &Settings, last: Option<&Before>) -> Result<Observed, GatherError> {
+    let (own, last) = (settings.clone(), last.cloned());
     let kubelet = ask_kubelet(settings).await;
-    let host = tokio::task::spawn_blocking(move || gather_host(&own, kubelet)).await;
+    let host = tokio::task::spawn_blocking(move || gather_host(&own, kubelet, last.as_ref())).await;
     host.unwrap_or_else(|panicked| Err(GatherError(panicked.to_string())))
 }
 
@@ -42,6 +38,7 @@ pub async fn gather(settings: &Settings) -> Result<Observed, GatherError> {
 pub fn gather_host(
     settings: &Settings,
     kubelet: Result<KubeletDevices, String>,
+    last: Option<&Before>,
 ) -> Result<Observed, GatherError> {
     let root = &settings.root;
     let options = Options {
@@ -49,7 +46,7 @@ pub fn gather_host(
     };
     let mut findings = Vec::new();
     let state = host_state(root, &mut findings)?;
-    let before = before(settings, &state.boot_id, &mut findings);
+    let before = state_files::read(settings, &state.boot_id, last, &mut findings);
     let machine = machine(root, &options, &mut findings);
     let injection = injection(settings, &machine, &mut findings);
     if let Err(why) = &kubelet {
@@ -222,53 +219,6 @@ fn toolkit(root: &Root, directory: &str, found: &mut Injection) {
             Ok(Ok(devices)) => found.toolkit.extend(devices),
             Ok(Err(error)) => drop(found.unreadable.insert(path, error.to_string())),
             Err(error) => drop(found.unreadable.insert(path, error.chain())),
-        }
-    }
-}
-
-fn before(settings: &Settings, boot_id: &str, findings: &mut Vec<Finding>) -> Before {
-    let root = &settings.root;
-    let journal = own(root, JOURNAL_FILE, findings).unwrap_or_default();
-    let attempts = own(root, ATTEMPTS_FILE, findings).unwrap_or_default();
-    Before {
-        node_file: node_file(root, boot_id, findings),
-        kept: own(root, PARTITION_FILE, findings),
-        cdi: own(root, &settings.cdi_file(), findings),
-        pair_files: root
-            .list_dir(crate::cdi::PAIR_DIR)
-            .unwrap_or_default()
-            .into_iter()
-            .collect(),
-        memory: Memory { journal, attempts },
-    }
-}
-
-/// A file of the agent's own. One that cannot be read is a finding and counts as absent: it is made anew.
-fn own<T: DeserializeOwned>(root: &Root, path: &str, findings: &mut Vec<Finding>) -> Option<T> {
-    read_json(root, path).unwrap_or_else(|error| {
-        unreadable(path, &error, findings);
-        None
-    })
-}
-
-fn unreadable(path: &str, error: &StoreError, findings: &mut Vec<Finding>) {
-    let message = format!("{}; it is made anew from what can be seen", error.chain());
-    findings.push(FindingId::StateUnreadable.about(path, message));
-}
-
-/// The node file, if it is of this boot; one of another boot says nothing about this one.
-fn node_file(root: &Root, boot_id: &str, findings: &mut Vec<Finding>) -> Option<NodeFile> {
-    let text = read_text(root, NODE_FILE).unwrap_or_else(|error| {
-        unreadable(NODE_FILE, &error, findings);
-        None
-    })?;
-    match NodeFile::parse(&text) {
-        Ok(file) => (file.boot_id == boot_id).then_some(file),
-        // Of another release: its admissions are asked for again.
-        Err(error) => {
-            let message = format!("{}; it is made anew from what can be seen", chain(&error));
-            findings.push(FindingId::StateUnreadable.about(NODE_FILE, message));
-            None
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::modules::ModuleName;
 
 /// Everything that was changed and not restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Journal {
     /// Modules that the agent loaded.
     pub modules: BTreeMap<ModuleName, LoadedModule>,
@@ -20,7 +20,7 @@ pub struct Journal {
 
 /// A module that the agent loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct LoadedModule {
     /// The boot in which it was loaded.
     pub boot_id: String,
@@ -32,7 +32,7 @@ pub struct LoadedModule {
 
 /// A key that the agent set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct SetKey {
     /// Value before the agent first set it; `None`: it was not set.
     pub before: Option<String>,

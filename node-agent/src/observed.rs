@@ -58,11 +58,30 @@ pub struct Before {
     pub pair_files: BTreeSet<String>,
     /// What was changed and tried.
     pub memory: Memory,
+    /// Files of the agent's own that are there and could not be used.
+    pub unusable: Unusable,
+}
+
+/// Files of the agent's own that are there and could not be used, below the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unusable {
+    /// Read, and no more what the agent wrote: put aside before a new one is written.
+    pub broken: BTreeSet<String>,
+    /// Not read: what is in them may be good, so they are not written over.
+    pub unreadable: BTreeSet<String>,
+}
+
+impl Unusable {
+    /// Whether there is such a file at `path`.
+    #[must_use]
+    pub fn contains(&self, path: &str) -> bool {
+        self.broken.contains(path) || self.unreadable.contains(path)
+    }
 }
 
 /// The content of `partition.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Kept {
     /// Which device belongs to which resource.
     pub partition: Partition,

@@ -17,6 +17,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::cycle::{Turn, cycle};
 use crate::desired::Desired;
 use crate::gather::chain;
+use crate::session::Session;
 use crate::settings::Settings;
 
 /// Time between two turns while nothing changes.
@@ -36,6 +37,7 @@ pub enum RunError {
 /// One agent.
 struct Agent {
     settings: Settings,
+    session: Session,
     name: String,
     api: Api<GpuRdmaNode>,
     /// The object as the API server has it; `None` until there is one.
@@ -51,6 +53,7 @@ pub async fn run(client: Client, settings: Settings, name: String) -> Result<(),
     let events = watcher(api.clone(), config).default_backoff().boxed();
     let agent = Agent {
         settings,
+        session: Session::default(),
         name,
         api,
         node: None,
@@ -109,6 +112,7 @@ impl Agent {
         let desired = Desired::of_node(node);
         let turn = cycle(
             &self.settings,
+            &mut self.session,
             &desired,
             node.status.as_ref(),
             Timestamp::now(),

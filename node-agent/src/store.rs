@@ -40,6 +40,14 @@ pub enum StoreError {
         #[source]
         source: serde_json::Error,
     },
+    /// The file could not be read, so it may hold something that is worth keeping.
+    #[error(
+        "write {path}: it cannot be read, so it is not written over; see what is wrong with it, or remove it"
+    )]
+    LeftAlone {
+        /// Path below the root.
+        path: String,
+    },
     /// A system call failed.
     #[error("{operation} {path}")]
     Io {
@@ -61,8 +69,14 @@ impl StoreError {
             Self::Root(error) => error.chain(),
             Self::Parse { source, .. } | Self::Render { source, .. } => format!("{self}: {source}"),
             Self::Io { source, .. } => format!("{self}: {source}"),
-            Self::Encoding { .. } => self.to_string(),
+            Self::Encoding { .. } | Self::LeftAlone { .. } => self.to_string(),
         }
+    }
+
+    /// Whether the file was read and holds something else than what the agent writes.
+    #[must_use]
+    pub fn is_of_content(&self) -> bool {
+        matches!(self, Self::Parse { .. } | Self::Encoding { .. })
     }
 }
 
@@ -118,6 +132,18 @@ pub fn write_text(root: &Root, path: &str, text: &str) -> Result<bool, StoreErro
     }
     root.write_atomic(path, text.as_bytes())?;
     Ok(true)
+}
+
+/// Moves a file of the agent's own to `<path>.bad`, in place of an older one.
+pub fn set_aside(root: &Root, path: &str) -> Result<(), StoreError> {
+    let from = root.join(&root.resolve(path)?);
+    let mut to = from.clone().into_os_string();
+    to.push(".bad");
+    fs::rename(from, to).map_err(|source| StoreError::Io {
+        operation: "set aside",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Replaces a file of the host at once, with its mode and owner kept; links are followed inside the root. A new file

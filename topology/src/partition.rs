@@ -19,9 +19,11 @@ use crate::policy::{ResourceKind, ResourcePolicy};
 
 mod merge;
 mod policies;
+mod restore;
 
 pub use merge::{Deferred, Merged, merge};
 pub use policies::PartitionError;
+pub use restore::restore;
 
 /// Every device of a node, by resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

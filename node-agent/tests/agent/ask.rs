@@ -36,9 +36,17 @@ pub(crate) fn in_mode(mode: Mode) -> Desired {
 }
 
 pub(crate) async fn turn(node: &Node, desired: &Desired) -> Turn {
-    cycle(&node.settings, desired, None, Timestamp::now())
-        .await
-        .unwrap()
+    let mut session = node.session.take();
+    let turn = cycle(
+        &node.settings,
+        &mut session,
+        desired,
+        None,
+        Timestamp::now(),
+    )
+    .await;
+    node.session.replace(session);
+    turn.unwrap()
 }
 
 pub(crate) fn node_file(node: &Node) -> NodeFile {

@@ -6,6 +6,7 @@ use host::fixture::{FixtureModule, FixtureOptions};
 use k8s_openapi::jiff::Timestamp;
 use node_agent::cycle::cycle;
 use node_agent::desired::Desired;
+use node_agent::session::Session;
 use node_agent::settings::PARTITION_FILE;
 
 use crate::ask::{
@@ -198,9 +199,15 @@ async fn the_status_of_the_largest_machines_is_small_and_steady() {
         let first = turn(&node, &asks).await.status;
         let size = serde_json::to_vec(&first).unwrap().len();
         assert!(size <= 16 * 1024, "{name}: {size}");
-        let again = cycle(&node.settings, &asks, Some(&first), Timestamp::now())
-            .await
-            .unwrap();
+        let again = cycle(
+            &node.settings,
+            &mut Session::default(),
+            &asks,
+            Some(&first),
+            Timestamp::now(),
+        )
+        .await
+        .unwrap();
         assert_eq!(again.status, first, "{name}");
     }
 }

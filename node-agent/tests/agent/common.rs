@@ -1,5 +1,6 @@
 //! A simulated node: the tree of a described machine, device nodes, and a kubelet on a real socket.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use node_agent::proto::{
     AllocatableResourcesRequest, AllocatableResourcesResponse, ContainerDevices,
     ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse, PodResources,
 };
+use node_agent::session::Session;
 use node_agent::settings::Settings;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
@@ -24,6 +26,8 @@ use topology::machine::Machine;
 pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) machine: Machine,
+    /// What the agent's process remembers; a new one is a new process.
+    pub(crate) session: RefCell<Session>,
     kubelet: Option<JoinHandle<()>>,
     directory: tempfile::TempDir,
 }
@@ -104,6 +108,7 @@ impl Node {
         let node = Self {
             settings: Settings::new(root),
             machine,
+            session: RefCell::default(),
             kubelet: None,
             directory,
         };
@@ -122,6 +127,11 @@ impl Node {
         let path = self.settings.root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    /// The next turn is that of a new agent.
+    pub(crate) fn restart_agent(&self) {
+        self.session.replace(Session::default());
     }
 
     pub(crate) fn remove(&self, path: &str) {

@@ -9,4 +9,5 @@ mod changes;
 mod cli;
 mod common;
 mod faults;
+mod state;
 mod turn;

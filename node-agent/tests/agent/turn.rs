@@ -9,6 +9,7 @@ use host::fixture::FixtureOptions;
 use k8s_openapi::jiff::Timestamp;
 use node_agent::cycle::cycle;
 use node_agent::desired::Desired;
+use node_agent::session::Session;
 
 use crate::ask::{
     MACHINE, admitted, advertises, devices, enforce, finding_ids, holds, in_mode, nothing_asked,
@@ -207,9 +208,15 @@ async fn without_a_boot_id_nothing_is_decided() {
     let node = Node::new(MACHINE);
     node.remove("/proc/sys/kernel/random/boot_id");
     let before = node.tree();
-    let error = cycle(&node.settings, &nothing_asked(), None, Timestamp::now())
-        .await
-        .unwrap_err();
+    let error = cycle(
+        &node.settings,
+        &mut Session::default(),
+        &nothing_asked(),
+        None,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("boot id"), "{error}");
     assert_eq!(node.tree(), before);
 }

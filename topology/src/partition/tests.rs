@@ -21,7 +21,7 @@ fn policy(kind: ResourceKind) -> ResourcePolicy {
     }
 }
 
-fn all() -> Vec<ResourcePolicy> {
+pub(super) fn all() -> Vec<ResourcePolicy> {
     [
         ResourceKind::Pair,
         ResourceKind::Gpu,
@@ -36,7 +36,7 @@ fn compute(machine: &Machine, policies: &[ResourcePolicy]) -> Partition {
 }
 
 /// A GPU and a NIC in one slot, and the same in another.
-fn two_pairs() -> Machine {
+pub(super) fn two_pairs() -> Machine {
     let mut machine = Machine::default();
     for (index, root) in ["0000:01", "0000:02"].iter().enumerate() {
         let at = |function: u8| format!("{root}:00.{function}").parse().unwrap();
