@@ -23,11 +23,12 @@ use crate::config::Config;
 use crate::error::{Category, Error};
 use crate::events::Events;
 use crate::gather::{Snapshot, gather};
+use crate::guarded::Guarded;
 use crate::metrics::Metrics;
 use crate::plan::{Changes, Settings, plan};
 use crate::status::{self, Built};
 use crate::stores::Stores;
-use crate::validate::{Validated, validate};
+use crate::validate::Validated;
 
 /// Looked at again even if nothing rings.
 const RESYNC: Duration = Duration::from_mins(5);
@@ -61,6 +62,17 @@ pub fn bursts(bell: Arc<Notify>) -> impl Stream<Item = ()> + Send + 'static {
     })
 }
 
+/// Reconciles one cluster; one that cannot be read waits until it is corrected.
+pub async fn reconcile_readable(
+    cluster: Arc<Guarded<GpuRdmaCluster>>,
+    context: Arc<Context>,
+) -> Result<Action, Error> {
+    match cluster.read() {
+        Ok(cluster) => reconcile(Arc::clone(cluster), context).await,
+        Err(_) => Ok(Action::await_change()),
+    }
+}
+
 /// Reconciles one cluster.
 pub async fn reconcile(
     cluster: Arc<GpuRdmaCluster>,
@@ -86,7 +98,11 @@ pub async fn reconcile(
 
 /// What follows from a failure: metric, log line, Event and delay, all by its category.
 #[must_use]
-pub fn on_error(cluster: &Arc<GpuRdmaCluster>, error: &Error, context: &Arc<Context>) -> Action {
+pub fn on_error(
+    cluster: &Guarded<GpuRdmaCluster>,
+    error: &Error,
+    context: &Arc<Context>,
+) -> Action {
     let (name, category, message) = (cluster.name_any(), error.category(), error.chain());
     let handling = category.handling();
     context.metrics.failed(handling.label);
@@ -122,7 +138,7 @@ struct Findings {
 
 fn look(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Findings, Error> {
     let snapshot = gather(&context.stores, &context.namespace)?.with(cluster);
-    let validated = validate(&snapshot.clusters);
+    let validated = snapshot.validated();
     let assignments = assign(&validated, &snapshot.nodes, &snapshot.present());
     let settings = Settings {
         namespace: &context.namespace,

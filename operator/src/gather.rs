@@ -1,17 +1,19 @@
 //! First step: what the caches hold, as one consistent value. Everything after it is pure until [`crate::apply`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::{GpuRdmaCluster, GpuRdmaNode};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use crate::assign::Present;
 use crate::error::Error;
 use crate::facts::{DriverPod, NodeFacts, PodFacts, driver_among};
+use crate::guarded::Guarded;
 use crate::stores::Stores;
+use crate::validate::{Validated, validate};
 
 /// Annotation of a `GpuRdmaNode`: the selector by which the node came to its cluster.
 pub const SELECTOR_ANNOTATION: &str = "gpurdma.dev/selected-by";
@@ -21,10 +23,14 @@ pub const SELECTOR_ANNOTATION: &str = "gpurdma.dev/selected-by";
 pub struct Snapshot {
     /// All clusters.
     pub clusters: Vec<Arc<GpuRdmaCluster>>,
-    /// All nodes, by name.
+    /// Clusters whose stored object cannot be read, by name, with the reason.
+    pub unreadable: BTreeMap<String, String>,
+    /// All nodes but the skipped ones, by name.
     pub nodes: BTreeMap<String, NodeFacts>,
     /// All `GpuRdmaNodes`, by name.
     pub gpu_nodes: BTreeMap<String, Arc<GpuRdmaNode>>,
+    /// Nodes that are left as they are: their `GpuRdmaNode` cannot be read.
+    pub skipped: BTreeSet<String>,
     /// Pods that ask for devices or are drivers, by node.
     pub pods: BTreeMap<String, Vec<PodFacts>>,
     /// DaemonSets of the operator, by name.
@@ -36,10 +42,17 @@ pub fn gather(stores: &Stores, namespace: &str) -> Result<Snapshot, Error> {
     if !stores.ready() {
         return Err(Error::NotSynced);
     }
+    let (clusters, unreadable) = sorted_out(&stores.clusters.state());
+    let (gpu_nodes, skipped) = sorted_out(&stores.gpu_nodes.state());
+    let skipped: BTreeSet<_> = skipped.into_keys().collect();
+    let mut nodes = facts_by_name(&stores.nodes.state());
+    nodes.retain(|name, _| !skipped.contains(name));
     Ok(Snapshot {
-        clusters: stores.clusters.state(),
-        nodes: facts_by_name(&stores.nodes.state()),
-        gpu_nodes: by_name(stores.gpu_nodes.state()),
+        clusters,
+        unreadable,
+        nodes,
+        skipped,
+        gpu_nodes: by_name(gpu_nodes),
         pods: by_node(&stores.pods.state(), namespace),
         daemon_sets: by_name(stores.daemon_sets.state()),
     })
@@ -52,7 +65,14 @@ impl Snapshot {
         self.clusters
             .retain(|other| other.name_any() != cluster.name_any());
         self.clusters.push(Arc::clone(cluster));
+        self.unreadable.remove(&cluster.name_any());
         self
+    }
+
+    /// All clusters, checked.
+    #[must_use]
+    pub fn validated(&self) -> Validated {
+        validate(&self.clusters).with_unreadable(&self.unreadable)
     }
 
     /// Who has each node now.
@@ -83,6 +103,22 @@ impl Snapshot {
     pub fn suspicious(&self) -> bool {
         self.nodes.is_empty() && !self.gpu_nodes.is_empty()
     }
+}
+
+type SortedOut<K> = (Vec<Arc<K>>, BTreeMap<String, String>);
+
+/// Objects that can be read, and of the others the name and the reason.
+fn sorted_out<K: Resource + Clone>(objects: &[Arc<Guarded<K>>]) -> SortedOut<K> {
+    let mut result = SortedOut::default();
+    for object in objects {
+        match object.read() {
+            Ok(read) => result.0.push(Arc::clone(read)),
+            Err(reason) => {
+                result.1.insert(object.name_any(), reason.to_owned());
+            }
+        }
+    }
+    result
 }
 
 fn by_name<K: ResourceExt>(objects: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {

@@ -17,6 +17,7 @@ pub mod error;
 pub mod events;
 pub mod facts;
 pub mod gather;
+pub mod guarded;
 pub mod health;
 pub mod install;
 pub mod kube_io;

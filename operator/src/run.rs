@@ -14,8 +14,9 @@ use tokio::sync::{Notify, watch};
 
 use crate::backoff::Backoff;
 use crate::config::Config;
-use crate::controller::{Context, bursts, on_error, reconcile};
+use crate::controller::{Context, bursts, on_error, reconcile_readable};
 use crate::events::Events;
+use crate::guarded::Guarded;
 use crate::health::{self, Readiness};
 use crate::install::check;
 use crate::leader::Leadership;
@@ -104,13 +105,13 @@ async fn control(context: Arc<Context>, bell: Arc<Notify>, stop: Stop) -> anyhow
         () = ended(stop.clone()) => return Ok(()),
     }
     tracing::info!("caches filled");
-    let clusters = Api::<GpuRdmaCluster>::all(context.client.clone());
+    let clusters = Api::<Guarded<GpuRdmaCluster>>::all(context.client.clone());
     Controller::new(clusters, watcher::Config::default())
         // One at a time: assignment is global, and two clusters must not decide on the same node at once.
         .with_config(ControllerConfig::default().concurrency(1))
         .reconcile_all_on(bursts(bell))
         .graceful_shutdown_on(ended(stop.clone()))
-        .run(reconcile, |cluster, error, context| on_error(&cluster, error, &context), context)
+        .run(reconcile_readable, |cluster, error, context| on_error(&cluster, error, &context), context)
         .for_each(|result| async {
             if let Err(ControllerError::QueueError(error)) = result {
                 tracing::warn!(error = %crate::error::chain(&error), "watch of clusters failed; it is tried again");

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::components::{MANAGED_BY_LABEL, MANAGER};
 use crate::facts::{NodeFacts, strip_node, strip_pod};
+use crate::guarded::Guarded;
 use crate::rollout::{Decision, Step};
 
 mod essence;
@@ -27,11 +28,11 @@ mod essence;
 #[derive(Clone)]
 pub struct Stores {
     /// All clusters.
-    pub clusters: Store<GpuRdmaCluster>,
+    pub clusters: Store<Guarded<GpuRdmaCluster>>,
     /// All nodes.
     pub nodes: Store<Node>,
     /// All `GpuRdmaNodes`.
-    pub gpu_nodes: Store<GpuRdmaNode>,
+    pub gpu_nodes: Store<Guarded<GpuRdmaNode>>,
     /// Pods that are on a node and have not ended.
     pub pods: Store<Pod>,
     /// DaemonSets that the operator made.
@@ -52,7 +53,7 @@ impl Stores {
         let (clusters, task1) = follow(
             Api::all(client.clone()),
             all(),
-            strip_meta,
+            strip_guarded,
             essence::cluster,
             bell,
         );
@@ -66,7 +67,7 @@ impl Stores {
         let (gpu_nodes, task3) = follow(
             Api::all(client.clone()),
             all(),
-            strip_meta,
+            strip_guarded,
             essence::gpu_node,
             bell,
         );
@@ -126,6 +127,8 @@ impl Stores {
     fn shows(&self, decision: &Decision) -> bool {
         let node = self.nodes.get(&ObjectRef::new(&decision.node));
         let object = self.gpu_nodes.get(&ObjectRef::new(&decision.node));
+        let object = object.as_ref().and_then(|object| object.read().ok());
+        let object = object.map(AsRef::as_ref);
         let Some(node) = node else {
             return true;
         };
@@ -133,7 +136,7 @@ impl Stores {
         decision
             .steps
             .iter()
-            .all(|step| shown(step, &facts, object.as_deref()))
+            .all(|step| shown(step, &facts, object))
     }
 }
 
@@ -221,6 +224,18 @@ fn key<K: ResourceExt>(object: &K) -> (String, String) {
 
 fn strip_meta<K: ResourceExt>(object: &mut K) {
     object.managed_fields_mut().clear();
+}
+
+/// Says of an object that cannot be read why not, once per change of it.
+fn strip_guarded<K>(object: &mut Guarded<K>)
+where
+    K: Resource<DynamicType = ()> + Clone,
+{
+    strip_meta(object);
+    if let Err(reason) = object.read() {
+        let (kind, name) = (K::kind(&()), object.name_any());
+        tracing::error!(%kind, name, reason, "an object cannot be read and is left as it is");
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Turns `GpuRdmaCluster` objects into [`Cluster`]s that the rest can trust. Pure; errors end here: a cluster that
 //! cannot be understood keeps the nodes it has and says why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::cluster::{DeletionPolicy, DriverContainer, DriverSource, Mode, Upgrade};
@@ -138,6 +138,14 @@ pub enum Invalid {
         /// What it is.
         value: String,
     },
+    /// What is stored is not what the types know.
+    #[error(
+        "the stored object cannot be read: {reason}. Correct it (kubectl edit), or install the operator's CRDs again"
+    )]
+    Unreadable {
+        /// What the deserialiser said.
+        reason: String,
+    },
     /// The configuration has no hash.
     #[error("the configuration has no canonical form")]
     Hash(#[source] serde_json::Error),
@@ -172,6 +180,18 @@ impl Validated {
     #[must_use]
     pub fn frozen(&self) -> BTreeSet<&str> {
         self.invalid.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// With clusters that cannot even be read, by name: absent is not deleted, their nodes stay as they are.
+    #[must_use]
+    pub fn with_unreadable(mut self, unreadable: &BTreeMap<String, String>) -> Self {
+        let invalid = unreadable.iter().map(|(name, reason)| {
+            let reason = reason.clone();
+            (name.clone(), Invalid::Unreadable { reason })
+        });
+        self.invalid.extend(invalid);
+        self.invalid.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        self
     }
 
     /// Clusters that stay.

@@ -29,7 +29,7 @@ fn node() -> k8s_openapi::api::core::v1::Node {
 
 fn context(client: Client, cluster: &GpuRdmaCluster) -> Arc<Context> {
     let stores = Stores {
-        clusters: filled(std::slice::from_ref(cluster)),
+        clusters: filled(&[cluster.clone().into()]),
         nodes: filled(&[node()]),
         gpu_nodes: filled(&[]),
         pods: filled(&[]),
@@ -53,7 +53,7 @@ fn context(client: Client, cluster: &GpuRdmaCluster) -> Arc<Context> {
 fn with(context: Arc<Context>, gpu_node: crds::GpuRdmaNode) -> Arc<Context> {
     let context = Arc::try_unwrap(context).unwrap_or_else(|_| panic!("shared"));
     let stores = Stores {
-        gpu_nodes: filled(&[gpu_node]),
+        gpu_nodes: filled(&[gpu_node.into()]),
         ..context.stores
     };
     Arc::new(Context { stores, ..context })

@@ -51,7 +51,7 @@ pub(super) fn diff(
     desired: &[DaemonSet],
     changes: &mut Changes,
 ) {
-    let incomplete = !validated.invalid.is_empty();
+    let incomplete = !validated.invalid.is_empty() || !snapshot.skipped.is_empty();
     for set in desired {
         let name = set.name_any();
         let existing = snapshot.daemon_sets.get(&name);

@@ -253,6 +253,19 @@ fn a_cluster_that_makes_no_sense_keeps_its_agents_and_does_not_hold_up_others() 
 }
 
 #[test]
+fn a_cluster_that_cannot_be_read_is_not_deleted() {
+    let mut world = World::new(&[("a", enforce()), ("b", json!({"priority": -1}))], &["n1"]);
+    world.report("a", "Waiting");
+    world.snapshot.clusters = vec![object("b", &json!({"priority": -1}))];
+    let unreadable = [("a".to_owned(), "broken".to_owned())];
+    world.snapshot.unreadable = unreadable.into();
+    let changes = world.plan("b");
+    assert!(changes.holds_nothing() && changes.gpu_nodes.is_empty());
+    world.snapshot.unreadable.clear();
+    assert!(!world.plan("b").is_empty());
+}
+
+#[test]
 fn a_driver_that_is_no_longer_asked_for_stays_until_its_nodes_are_free() {
     let mut world = World::new(&[("c", container())], &["n1"]);
     world.settle("c");

@@ -120,9 +120,10 @@ const fn invalid_reason(invalid: &Invalid) -> ClusterReason {
         | Invalid::Values { .. }
         | Invalid::LabelKey { .. }
         | Invalid::LabelValue { .. } => ClusterReason::InvalidSelector,
-        Invalid::NoContainer | Invalid::MaxUnavailable { .. } | Invalid::Hash(_) => {
-            ClusterReason::InvalidSpec
-        }
+        Invalid::NoContainer
+        | Invalid::MaxUnavailable { .. }
+        | Invalid::Unreadable { .. }
+        | Invalid::Hash(_) => ClusterReason::InvalidSpec,
     }
 }
 

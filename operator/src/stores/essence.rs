@@ -10,10 +10,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crds::{GpuRdmaCluster, GpuRdmaNode};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use crate::components::APPLIED_HASH;
 use crate::facts::{NodeFacts, PodFacts};
+use crate::guarded::Guarded;
 
 fn hashed(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -22,13 +23,14 @@ fn hashed(value: &impl Hash) -> u64 {
 }
 
 /// A cluster's own status is written here: it must not ring the bell.
-pub(super) fn cluster(cluster: &GpuRdmaCluster) -> Option<u64> {
-    let meta = &cluster.metadata;
+pub(super) fn cluster(cluster: &Guarded<GpuRdmaCluster>) -> Option<u64> {
+    let meta = cluster.meta();
     Some(hashed(&(
         &meta.uid,
         meta.generation,
         &meta.finalizers,
         meta.deletion_timestamp.is_some(),
+        cluster.read().is_ok(),
     )))
 }
 
@@ -36,8 +38,8 @@ pub(super) fn node(node: &Node) -> Option<u64> {
     Some(hashed(&NodeFacts::of(node)))
 }
 
-pub(super) fn gpu_node(node: &GpuRdmaNode) -> Option<u64> {
-    Some(hashed(&node.metadata.resource_version))
+pub(super) fn gpu_node(node: &Guarded<GpuRdmaNode>) -> Option<u64> {
+    Some(hashed(&node.meta().resource_version))
 }
 
 pub(super) fn pod(pod: &Pod) -> Option<u64> {

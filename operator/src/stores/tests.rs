@@ -50,13 +50,13 @@ fn a_relist_is_compared_afresh() {
 #[test]
 fn a_status_write_on_a_cluster_rings_nothing() {
     let mut cluster = GpuRdmaCluster::new("c", crds::GpuRdmaClusterSpec::default());
-    let before = essence::cluster(&cluster);
+    let before = essence::cluster(&cluster.clone().into());
     cluster.status = Some(crds::GpuRdmaClusterStatus {
         matched: 3,
         ..Default::default()
     });
     cluster.metadata.resource_version = Some("9".into());
-    assert_eq!(essence::cluster(&cluster), before);
+    assert_eq!(essence::cluster(&cluster.clone().into()), before);
     cluster.metadata.generation = Some(2);
-    assert_ne!(essence::cluster(&cluster), before);
+    assert_ne!(essence::cluster(&cluster.clone().into()), before);
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::super::*;
 use crate::assign::assign;
+use crate::validate::OS_LABEL;
 use crate::validate::tests::object;
-use crate::validate::{OS_LABEL, validate};
 
 /// A small world to plan in.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl World {
     }
 
     pub(crate) fn plan(&self, cluster: &str) -> Changes {
-        let validated = validate(&self.snapshot.clusters);
+        let validated = self.snapshot.validated();
         let assignments = assign(&validated, &self.snapshot.nodes, &self.snapshot.present());
         let config = config();
         plan(
