@@ -194,8 +194,7 @@ fn foreign(
     machine: &Machine,
     names: &BTreeSet<String>,
 ) -> BTreeMap<String, Foreign> {
-    let uuid = |gpu: &topology::machine::Gpu| Some((gpu.index, gpu.uuid.known()?.clone()));
-    let gpus = machine.gpus.iter().filter_map(uuid).collect();
+    let gpus = foreign::driver_gpus(machine);
     let kubelet = observed.kubelet.as_ref();
     kubelet
         .map(|kubelet| foreign::foreign(kubelet, names, &gpus))

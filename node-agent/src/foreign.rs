@@ -1,18 +1,36 @@
 //! Other device plugins that advertise our GPUs. Pure; [`crate::decide`] calls it with the kubelet's answer.
 //!
 //! Two plugins that hand out one GPU give it to two pods. Which ids mean which GPU: the UUID, alone or with a suffix
-//! (`GPU-…::3` for time slicing, `GPU-…-0` elsewhere), an index under `nvidia.com/`, and MIG ids, which do not name
-//! their GPU and so count for all.
+//! (`GPU-…::3` for time slicing, `GPU-…-0` elsewhere); under `nvidia.com/` also an index and `nvidia<minor>`. Any other
+//! id there, such as MIG's, does not name its GPU and so counts for all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::node::Finding;
+use topology::machine::Machine;
+use topology::pci::PciAddress;
 
 use crate::findings::FindingId;
 use crate::podresources::{Holder, KubeletDevices};
 
-/// GPU index → UUID, of the GPUs that have one.
-pub type Uuids = BTreeMap<usize, String>;
+/// A GPU that has a driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverGpu {
+    /// Its UUID.
+    pub uuid: String,
+    /// Minor number of its device node.
+    pub minor: Option<u32>,
+}
+
+/// The GPUs that a driver has, in the order of their PCI addresses: so NVIDIA's libraries count them.
+#[must_use]
+pub fn driver_gpus(machine: &Machine) -> Vec<DriverGpu> {
+    let gpu = |gpu: &topology::machine::Gpu| {
+        let (uuid, minor) = (gpu.uuid.known()?.clone(), gpu.minor.known().copied());
+        Some(DriverGpu { uuid, minor })
+    };
+    machine.gpus.iter().filter_map(gpu).collect()
+}
 
 /// Who else advertises a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +62,7 @@ impl Foreign {
 pub fn foreign(
     kubelet: &KubeletDevices,
     own: &BTreeSet<String>,
-    gpus: &Uuids,
+    gpus: &[DriverGpu],
 ) -> BTreeMap<String, Foreign> {
     let mut found: BTreeMap<String, Foreign> = BTreeMap::new();
     for name in kubelet
@@ -106,23 +124,40 @@ fn ids<'a>(
         .chain(held.map(|(id, holder)| (id.as_str(), Some(holder))))
 }
 
-fn meant<'a>(resource: &str, id: &str, gpus: &'a Uuids) -> Vec<&'a String> {
-    let named: Vec<&String> = gpus
-        .values()
-        .filter(|uuid| id.contains(uuid.as_str()))
-        .collect();
+fn meant<'a>(resource: &str, id: &str, gpus: &'a [DriverGpu]) -> Vec<&'a String> {
+    let named = |gpu: &&DriverGpu| id.contains(gpu.uuid.as_str());
+    let named: Vec<&String> = gpus.iter().filter(named).map(|gpu| &gpu.uuid).collect();
     if !named.is_empty() || !resource.starts_with("nvidia.com/") {
         return named;
     }
-    if let Ok(index) = id.parse::<usize>() {
-        return gpus.get(&index).into_iter().collect();
+    // Copies for time slicing: `0::3`.
+    let id = id.split("::").next().unwrap_or_default();
+    match numbered(id, gpus) {
+        Some(gpu) => vec![&gpu.uuid],
+        None if is_of_something_else(id) => Vec::new(),
+        None => gpus.iter().map(|gpu| &gpu.uuid).collect(),
     }
-    let mig = resource.starts_with("nvidia.com/mig-") || id.starts_with("MIG-");
-    if mig {
-        gpus.values().collect()
-    } else {
-        Vec::new()
+}
+
+fn numbered<'a>(id: &str, gpus: &'a [DriverGpu]) -> Option<&'a DriverGpu> {
+    if let Some(minor) = id.strip_prefix("nvidia") {
+        let minor = minor.parse().ok()?;
+        return gpus.iter().find(|gpu| gpu.minor == Some(minor));
     }
+    gpus.get(id.parse::<usize>().ok()?)
+}
+
+/// NICs are advertised under `nvidia.com/` too, by PCI address or as subfunctions; and a GPU of another UUID is none of
+/// the GPUs that the driver has.
+fn is_of_something_else(id: &str) -> bool {
+    let uuid = |text: &str| {
+        let lengths = text.split('-').map(str::len);
+        let hex = text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+        hex && lengths.eq([8, 4, 4, 4, 12])
+    };
+    id.parse::<PciAddress>().is_ok()
+        || id.starts_with("mlx5_core.")
+        || id.strip_prefix("GPU-").is_some_and(uuid)
 }
 
 #[cfg(test)]
