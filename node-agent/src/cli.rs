@@ -19,6 +19,7 @@ use crate::gather::gather;
 use crate::observed::Observed;
 use crate::render;
 use crate::report::status;
+use crate::session::Session;
 use crate::settings::Settings;
 
 /// Per-node agent for GPU-direct RDMA: reads the host, plans, acts, verifies, reports.
@@ -177,7 +178,7 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
             let client = kube::Client::try_default()
                 .await
                 .context("connect to the API server")?;
-            crate::run::run(client, settings, node_name)
+            Box::pin(crate::run::run(client, settings, node_name))
                 .await
                 .context("run")?;
             Ok(0)
@@ -218,8 +219,8 @@ async fn look(
     restore: bool,
 ) -> anyhow::Result<(Desired, Observed, Decision)> {
     let desired = desired(&config.config)?;
-    let observed = gather(settings, None).await?;
     let now = Timestamp::now();
+    let observed = gather(settings, &Session::default(), now).await?;
     let mut decision = decide(&observed, &desired, now);
     if restore {
         decision.plan = crate::planner::restore(&observed.state, &decision.memory, now);
@@ -309,8 +310,9 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
             }
         }
     }
-    let observed = gather(settings, None).await?;
-    let decision = decide(&observed, &desired, Timestamp::now());
+    let now = Timestamp::now();
+    let observed = gather(settings, &Session::default(), now).await?;
+    let decision = decide(&observed, &desired, now);
     print!("{}", render::findings(&decision.findings));
     Ok(u8::from(unmet > 0))
 }

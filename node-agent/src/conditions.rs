@@ -151,9 +151,9 @@ impl Judge<'_> {
             }
             Mode::Enforce => {}
         }
-        let kubelet = match &self.observed.kubelet {
-            Ok(kubelet) => kubelet,
-            Err(why) => return verdict(None, NodeReason::HostUnreadable, why.clone()),
+        let Some(kubelet) = self.observed.kubelet.shown() else {
+            let why = self.observed.kubelet.silence().unwrap_or_default();
+            return verdict(None, NodeReason::HostUnreadable, why);
         };
         let resources = &self.decision.node_file.resources;
         let admitted =

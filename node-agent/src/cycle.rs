@@ -46,8 +46,8 @@ pub async fn cycle(
     before: Option<&GpuRdmaNodeStatus>,
     now: Timestamp,
 ) -> Result<Turn, CycleError> {
-    let mut observed = gather(settings, session.last()).await?;
-    session.read(&observed.before);
+    let mut observed = gather(settings, session, now).await?;
+    session.saw(&observed, now);
     let mut decision = decide(&observed, desired, now);
     let applied = carry_out(settings, &observed, desired, &decision, now).await?;
     if applied.1.is_none() && desired.mode == Mode::Enforce {
@@ -55,8 +55,8 @@ pub async fn cycle(
     }
     // What was changed is read again: the report tells what is, not what was meant.
     if !applied.0.actions.is_empty() {
-        observed = gather(settings, session.last()).await?;
-        session.read(&observed.before);
+        observed = gather(settings, session, now).await?;
+        session.saw(&observed, now);
         decision = decide(&observed, desired, now);
     }
     if let Some(error) = applied.1 {

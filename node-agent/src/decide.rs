@@ -15,7 +15,8 @@ use crate::cdi;
 use crate::desired::Desired;
 use crate::devices::{self, Context};
 use crate::findings::{self, FindingId};
-use crate::foreign::{self, Foreign};
+use crate::foreign::{self, Foreign, ForeignMemory};
+use crate::held::Held;
 use crate::observed::{Kept, Observed};
 use crate::planner::{self, Memory, Plan};
 use crate::policies::policies;
@@ -59,27 +60,19 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let machine = prepare(observed, desired, &mut findings);
     let paths = machine.paths();
     let names = own_names(observed, desired);
-    let held = observed.kubelet.as_ref().ok();
-    let held = held.map(|kubelet| kubelet.held_of(names.iter().map(String::as_str)));
-    let previous = previous(observed, &machine, held.as_ref());
-    let partition = settle(
-        &previous,
-        held.as_ref(),
-        desired,
-        &machine,
-        &paths,
-        &mut findings,
-    );
+    let held = Held::of(&observed.kubelet, &names);
+    let previous = previous(observed, &machine, held.all());
+    let partition = settle(&previous, &held, desired, &machine, &paths, &mut findings);
     let (rails, wrong) = roles::rails(&desired.config.rails);
     findings.extend(wrong);
-    let foreign = foreign(observed, &machine, &names);
+    let (foreign, memory_of_foreign) = foreign(observed, &machine, &names, now);
     findings.extend(foreign::findings(&foreign));
     let context = Context {
         machine: &machine,
         paths: &paths,
         injection: &observed.injection,
         foreign: &foreign,
-        kubelet_answered: observed.kubelet.is_ok(),
+        kubelet_answered: observed.kubelet.shown().is_some(),
         may_begin: true,
         previous: observed.before.node_file.as_ref(),
         rails: &rails,
@@ -97,12 +90,16 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let plan = planner::plan(&observed.state, desired, &memory, now);
     findings.extend(plan.findings.iter().cloned());
     findings::sort(&mut findings);
-    let held = in_use(observed, &names);
-    let in_use = |name: &str| devices.untouched.contains(name) || held(name);
+    let may_be_held = in_use(&held);
+    let in_use = |name: &str| devices.untouched.contains(name) || may_be_held(name);
     Decision {
         cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), in_use),
         stale_pair_files: stale(observed, &devices.pair_files, in_use),
-        kept: partition.map(|partition| Kept { partition, names }),
+        kept: partition.map(|partition| Kept {
+            partition,
+            names,
+            foreign: memory_of_foreign,
+        }),
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
         refused: devices.refused,
@@ -147,7 +144,7 @@ fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
 /// The partition that holds from now on: what the hardware gives, merged into what is in use.
 fn settle(
     previous: &Previous,
-    held: Option<&BTreeSet<String>>,
+    held: &Held,
     desired: &Desired,
     machine: &Machine,
     paths: &Paths,
@@ -169,9 +166,14 @@ fn settle(
     };
     let empty = Partition::default();
     let old = previous.known().unwrap_or(&empty);
-    let merged = partition::merge(old, wanted, &busy(old, held));
+    let merged = partition::merge(old, wanted, &held.may_include(old));
     for waits in merged.deferred {
-        findings.push(FindingId::DeviceDeferred.about(waits.id, waits.reason));
+        let reason = if held.all().is_some() {
+            waits.reason
+        } else {
+            "its parts change once the kubelet has told which devices are held".to_owned()
+        };
+        findings.push(FindingId::DeviceDeferred.about(waits.id, reason));
     }
     for left in &merged.partition.left_over {
         findings.push(FindingId::DeviceLeftOver.about(&left.gpu, &left.reason));
@@ -179,26 +181,23 @@ fn settle(
     Some(merged.partition)
 }
 
-/// Ids that a container holds. Of a kubelet that does not answer, every id counts as held.
-fn busy(old: &Partition, held: Option<&BTreeSet<String>>) -> BTreeSet<String> {
-    let all = || {
-        let devices = old.resources.iter().flat_map(|resource| &resource.devices);
-        devices.map(|device| device.id.clone()).collect()
-    };
-    held.cloned().unwrap_or_else(all)
-}
-
-/// UUID → who else advertises the GPU.
+/// Who else advertises which GPU, and what of that is remembered.
 fn foreign(
     observed: &Observed,
     machine: &Machine,
     names: &BTreeSet<String>,
-) -> BTreeMap<String, Foreign> {
+    now: Timestamp,
+) -> (BTreeMap<String, Foreign>, ForeignMemory) {
     let gpus = foreign::driver_gpus(machine);
-    let kubelet = observed.kubelet.as_ref();
-    kubelet
-        .map(|kubelet| foreign::foreign(kubelet, names, &gpus))
-        .unwrap_or_default()
+    let kubelet = observed.kubelet.shown();
+    let seen = kubelet
+        .map(|kubelet| foreign::seen(kubelet, names, &gpus))
+        .unwrap_or_default();
+    let before = observed.before.kept.as_ref().map(|kept| &kept.foreign);
+    let memory = before
+        .unwrap_or(&ForeignMemory::default())
+        .step(&seen, &observed.kubelet, now);
+    (foreign::foreign(seen, &memory), memory)
 }
 
 fn restricted(
@@ -231,9 +230,8 @@ fn node_file(
 }
 
 /// Whether a container may need a CDI device again: it is held, or nobody knows.
-fn in_use<'a>(observed: &'a Observed, names: &BTreeSet<String>) -> impl Fn(&str) -> bool + use<'a> {
-    let held: Option<BTreeSet<String>> = observed.kubelet.as_ref().ok().map(|kubelet| {
-        let ids = kubelet.held_of(names.iter().map(String::as_str));
+fn in_use(held: &Held) -> impl Fn(&str) -> bool + use<> {
+    let held: Option<BTreeSet<String>> = held.all().map(|ids| {
         // Copies of a NIC share the CDI device of the NIC.
         let nics = ids
             .iter()

@@ -13,6 +13,10 @@ use topology::pci::PciAddress;
 use crate::findings::FindingId;
 use crate::podresources::{Holder, KubeletDevices};
 
+mod memory;
+
+pub use memory::ForeignMemory;
+
 /// A GPU that has a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverGpu {
@@ -39,12 +43,23 @@ pub struct Foreign {
     pub resource: String,
     /// The container that holds the GPU through it.
     pub holder: Option<Holder>,
+    /// Whether the kubelet shows it now; else it was seen before, and is not forgotten yet.
+    pub shown: bool,
 }
+
+/// UUID → every resource of others that names the GPU → the container that holds it.
+pub type Seen = BTreeMap<String, BTreeMap<String, Option<Holder>>>;
 
 impl Foreign {
     /// Why the GPU is not handed out, and what to do.
     #[must_use]
     pub fn reason(&self) -> String {
+        if !self.shown {
+            return format!(
+                "was advertised as {}: waits until the kubelet has not shown that for six minutes",
+                self.resource
+            );
+        }
         let held = self
             .holder
             .as_ref()
@@ -57,30 +72,48 @@ impl Foreign {
     }
 }
 
-/// UUID → who else advertises it. `own` are resource names that our plugin has or had.
+/// What others advertise. `own` are resource names that our plugin has or had.
 #[must_use]
-pub fn foreign(
-    kubelet: &KubeletDevices,
-    own: &BTreeSet<String>,
-    gpus: &[DriverGpu],
-) -> BTreeMap<String, Foreign> {
-    let mut found: BTreeMap<String, Foreign> = BTreeMap::new();
-    for name in kubelet
-        .names()
-        .into_iter()
-        .filter(|name| !own.contains(*name))
-    {
+pub fn seen(kubelet: &KubeletDevices, own: &BTreeSet<String>, gpus: &[DriverGpu]) -> Seen {
+    let mut seen = Seen::new();
+    let names = kubelet.names().into_iter();
+    for name in names.filter(|name| !own.contains(*name)) {
         for (id, holder) in ids(kubelet, name) {
             for uuid in meant(name, id, gpus) {
-                let foreign = found.entry(uuid.clone()).or_insert_with(|| Foreign {
-                    resource: name.to_owned(),
-                    holder: None,
-                });
-                if foreign.resource == name && foreign.holder.is_none() {
-                    foreign.holder = holder.cloned();
+                let resources = seen.entry(uuid.clone()).or_default();
+                let held = resources.entry(name.to_owned()).or_default();
+                if held.is_none() {
+                    *held = holder.cloned();
                 }
             }
         }
+    }
+    seen
+}
+
+/// UUID → one who advertises it: who is shown before who is remembered.
+#[must_use]
+pub fn foreign(seen: Seen, memory: &ForeignMemory) -> BTreeMap<String, Foreign> {
+    let mut found = BTreeMap::new();
+    for (uuid, resources) in seen {
+        if let Some((resource, holder)) = resources.into_iter().next() {
+            let shown = true;
+            found.insert(
+                uuid,
+                Foreign {
+                    resource,
+                    holder,
+                    shown,
+                },
+            );
+        }
+    }
+    for (resource, uuid) in memory.entries() {
+        found.entry(uuid.clone()).or_insert_with(|| Foreign {
+            resource: resource.clone(),
+            holder: None,
+            shown: false,
+        });
     }
     found
 }
@@ -102,6 +135,13 @@ pub fn findings(found: &BTreeMap<String, Foreign>) -> Vec<Finding> {
 }
 
 fn finding(resource: &str, all: &[&Foreign]) -> Finding {
+    if all.iter().all(|foreign| !foreign.shown) {
+        let message = format!(
+            "another device plugin advertised {} of this node's GPUs as {resource}; they are handed out here once the kubelet has not shown that for six minutes",
+            all.len()
+        );
+        return FindingId::ForeignGpuAdvertiser.about(resource, message);
+    }
     let held = all
         .iter()
         .filter(|foreign| foreign.holder.is_some())

@@ -8,15 +8,18 @@ use crds::node::Finding;
 use host::facts::{driver, kernel, platform, topology_files};
 use host::machine::{self, Options};
 use host::root::Root;
+use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 use topology::machine::Machine;
 
+use crate::evidence::Evidence;
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::injection::{self, Injection};
 use crate::modules::{self, ModuleName};
 use crate::observed::{Before, Observed, Platform};
-use crate::podresources::{self, KubeletDevices};
+use crate::podresources;
+use crate::session::Session;
 use crate::settings::{OPENIB_CONF, Settings};
 use crate::state_files;
 use crate::store::read_text;
@@ -26,18 +29,23 @@ use crate::store::read_text;
 #[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
 pub struct GatherError(String);
 
-/// Reads everything. `last` is what the agent's own files said last, for those that cannot be read now.
-pub async fn gather(settings: &Settings, last: Option<&Before>) -> Result<Observed, GatherError> {
-    let (own, last) = (settings.clone(), last.cloned());
-    let kubelet = ask_kubelet(settings).await;
+/// Reads everything. `session` knows what this process saw before; `now` is the time of the turn.
+pub async fn gather(
+    settings: &Settings,
+    session: &Session,
+    now: Timestamp,
+) -> Result<Observed, GatherError> {
+    let (own, last) = (settings.clone(), session.last().cloned());
+    let kubelet = ask_kubelet(settings, session, now).await;
     let host = tokio::task::spawn_blocking(move || gather_host(&own, kubelet, last.as_ref())).await;
     host.unwrap_or_else(|panicked| Err(GatherError(panicked.to_string())))
 }
 
-/// Everything but the kubelet, whose answer is given.
+/// Everything but the kubelet, whose answer is given. `last` is what the agent's own files said last, for those that
+/// cannot be read now.
 pub fn gather_host(
     settings: &Settings,
-    kubelet: Result<KubeletDevices, String>,
+    kubelet: Evidence,
     last: Option<&Before>,
 ) -> Result<Observed, GatherError> {
     let root = &settings.root;
@@ -49,7 +57,7 @@ pub fn gather_host(
     let before = state_files::read(settings, &state.boot_id, last, &mut findings);
     let machine = machine(root, &options, &mut findings);
     let injection = injection(settings, &machine, &mut findings);
-    if let Err(why) = &kubelet {
+    if let Some(why) = kubelet.silence() {
         let message = format!("{why}. Devices admitted before stay; others wait for the answer");
         findings.push(FindingId::KubeletUnreachable.about("kubelet", message));
     }
@@ -65,16 +73,21 @@ pub fn gather_host(
     })
 }
 
-async fn ask_kubelet(settings: &Settings) -> Result<KubeletDevices, String> {
+async fn ask_kubelet(settings: &Settings, session: &Session, now: Timestamp) -> Evidence {
     let path = settings.kubelet_socket();
     // Links of the host (k3s, MicroK8s) are followed inside the host's root.
-    let real = settings
-        .root
-        .resolve(&path)
-        .map_err(|error| error.chain())?;
-    let socket = settings.root.join(&real);
-    let answer = podresources::ask(&socket, podresources::DEADLINE).await;
-    answer.map_err(|error| chain(&error))
+    let socket = match settings.root.resolve(&path) {
+        Ok(real) => settings.root.join(&real),
+        Err(error) => return Evidence::silent(error.chain()),
+    };
+    let before = podresources::socket_id(&socket);
+    match podresources::ask(&socket, podresources::DEADLINE).await {
+        Ok(devices) => {
+            let sockets = [before, podresources::socket_id(&socket)];
+            Evidence::answered(devices, sockets, session.socket(), now)
+        }
+        Err(error) => Evidence::silent(chain(&error)),
+    }
 }
 
 /// An error and its causes on one line.

@@ -9,10 +9,11 @@ use topology::node_file::NodeFile;
 use topology::partition::Partition;
 
 use crate::cdi::Spec;
+use crate::evidence::Evidence;
+use crate::foreign::ForeignMemory;
 use crate::host_state::HostState;
 use crate::injection::Injection;
 use crate::planner::Memory;
-use crate::podresources::KubeletDevices;
 
 /// Everything that one cycle read.
 #[derive(Clone, Debug)]
@@ -23,8 +24,8 @@ pub struct Observed {
     pub platform: Platform,
     /// What the planner decides on.
     pub state: HostState,
-    /// What the kubelet says; the error says why that is unknown.
-    pub kubelet: Result<KubeletDevices, String>,
+    /// What the kubelet says, and what that proves.
+    pub kubelet: Evidence,
     /// What puts devices into containers.
     pub injection: Injection,
     /// What the agent wrote before.
@@ -87,4 +88,7 @@ pub struct Kept {
     pub partition: Partition,
     /// Every resource name that our plugin has had: the kubelet remembers old ones for a while, and they are not foreign.
     pub names: BTreeSet<String>,
+    /// Other advertisers of our GPUs.
+    #[serde(default, skip_serializing_if = "ForeignMemory::is_empty")]
+    pub foreign: ForeignMemory,
 }

@@ -2,14 +2,17 @@
 //! once per cycle by [`crate::gather`]. A kubelet that does not answer is *unknown*, never *nothing is held*.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
+use crate::evidence::SocketId;
 use crate::proto::pod_resources_lister_client::PodResourcesListerClient;
 use crate::proto::{
     AllocatableResourcesRequest, AllocatableResourcesResponse, ContainerDevices,
@@ -95,6 +98,18 @@ pub enum PodResourcesError {
         /// How long was waited.
         deadline: Duration,
     },
+}
+
+/// Who listens at `path`; `None` where that cannot be told.
+#[must_use]
+pub fn socket_id(path: &Path) -> Option<SocketId> {
+    let found = std::fs::metadata(path).ok()?;
+    let nanoseconds = i32::try_from(found.ctime_nsec()).ok()?;
+    Some(SocketId {
+        device: found.dev(),
+        inode: found.ino(),
+        changed: Timestamp::new(found.ctime(), nanoseconds).ok()?,
+    })
 }
 
 /// Both answers of the kubelet behind `socket`; together they may take `deadline`.

@@ -1,13 +1,18 @@
 //! What one process remembers from turn to turn: only what it may forget, because a new agent must decide the same.
 
+use k8s_openapi::jiff::Timestamp;
+
 use crate::apply::Applied;
 use crate::decide::Decision;
-use crate::observed::Before;
+use crate::evidence::SocketId;
+use crate::observed::{Before, Observed};
 
 /// The memory of one process.
 #[derive(Debug, Default)]
 pub struct Session {
     last: Option<Before>,
+    /// The kubelet's socket, and when it was seen first.
+    socket: Option<(SocketId, Timestamp)>,
 }
 
 impl Session {
@@ -17,9 +22,20 @@ impl Session {
         self.last.as_ref()
     }
 
-    /// Notes what the files say.
-    pub fn read(&mut self, before: &Before) {
-        self.last = Some(before.clone());
+    /// The kubelet's socket, and when it was seen first.
+    #[must_use]
+    pub fn socket(&self) -> Option<&(SocketId, Timestamp)> {
+        self.socket.as_ref()
+    }
+
+    /// Notes what was seen at `now`.
+    pub fn saw(&mut self, observed: &Observed, now: Timestamp) {
+        self.last = Some(observed.before.clone());
+        let seen = observed.kubelet.socket();
+        let same = |(id, _): &(SocketId, Timestamp)| Some(id) == seen;
+        if !self.socket.as_ref().is_some_and(same) {
+            self.socket = seen.map(|id| (id.clone(), now));
+        }
     }
 
     /// Notes what was written: the files say so from now on.

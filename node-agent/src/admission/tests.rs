@@ -50,6 +50,7 @@ fn evidence_takes_an_admission_back() {
     let foreign = Foreign {
         resource: "nvidia.com/gpu".to_owned(),
         holder: None,
+        shown: true,
     };
     let missing = ["mlx5_3".to_owned()];
     let unreadable = Fact::Unreadable("io".to_owned());

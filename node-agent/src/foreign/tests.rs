@@ -22,7 +22,7 @@ fn allocatable(name: &str, ids: &[&str]) -> KubeletDevices {
 
 fn found(kubelet: &KubeletDevices) -> Vec<String> {
     let own = ["rdma/gpudirect".to_owned()].into();
-    foreign(kubelet, &own, &gpus()).into_keys().collect()
+    seen(kubelet, &own, &gpus()).into_keys().collect()
 }
 
 #[test]
@@ -106,7 +106,8 @@ fn no_capacity_but_held_counts() {
         held: [("nvidia.com/gpu".to_owned(), held)].into(),
         ..KubeletDevices::default()
     };
-    let found = foreign(&kubelet, &BTreeSet::new(), &gpus());
+    let seen = seen(&kubelet, &BTreeSet::new(), &gpus());
+    let found = foreign(seen, &ForeignMemory::default());
     assert!(
         found[A]
             .reason()

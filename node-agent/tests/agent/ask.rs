@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use crds::GpuRdmaNodeStatus;
 use crds::cluster::Mode;
 use crds::node::NodeConfig;
-use k8s_openapi::jiff::Timestamp;
 use node_agent::cycle::{Turn, cycle};
 use node_agent::desired::Desired;
 use node_agent::settings::NODE_FILE;
@@ -37,14 +36,7 @@ pub(crate) fn in_mode(mode: Mode) -> Desired {
 
 pub(crate) async fn turn(node: &Node, desired: &Desired) -> Turn {
     let mut session = node.session.take();
-    let turn = cycle(
-        &node.settings,
-        &mut session,
-        desired,
-        None,
-        Timestamp::now(),
-    )
-    .await;
+    let turn = cycle(&node.settings, &mut session, desired, None, node.now()).await;
     node.session.replace(session);
     turn.unwrap()
 }

@@ -1,12 +1,13 @@
 //! A simulated node: the tree of a described machine, device nodes, and a kubelet on a real socket.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use host::fixture::{FixtureOptions, write};
 use host::root::Root;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use node_agent::proto::pod_resources_lister_server::{
     PodResourcesLister, PodResourcesListerServer,
 };
@@ -28,6 +29,8 @@ pub(crate) struct Node {
     pub(crate) machine: Machine,
     /// What the agent's process remembers; a new one is a new process.
     pub(crate) session: RefCell<Session>,
+    /// How much later than now the agent's turns are: an hour, so that every kubelet has settled.
+    ahead: Cell<SignedDuration>,
     kubelet: Option<JoinHandle<()>>,
     directory: tempfile::TempDir,
 }
@@ -109,6 +112,7 @@ impl Node {
             settings: Settings::new(root),
             machine,
             session: RefCell::default(),
+            ahead: Cell::new(SignedDuration::from_hours(1)),
             kubelet: None,
             directory,
         };
@@ -127,6 +131,25 @@ impl Node {
         let path = self.settings.root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    /// The time of the next turn.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::now() + self.ahead.get()
+    }
+
+    pub(crate) fn ahead(&self) -> i64 {
+        self.ahead.get().as_secs()
+    }
+
+    pub(crate) fn pass(&self, seconds: i64) {
+        let more = SignedDuration::from_secs(seconds);
+        self.ahead.set(self.ahead.get() + more);
+    }
+
+    /// The next turns are now: a kubelet that starts is young.
+    pub(crate) fn stop_time(&self) {
+        self.ahead.set(SignedDuration::ZERO);
     }
 
     /// The next turn is that of a new agent.

@@ -165,7 +165,35 @@ async fn another_advertiser_keeps_its_gpus() {
         ..Answers::default()
     });
     turn(&node, &nothing_asked()).await;
+    assert_eq!(admitted(&node), 0, "one answer without it is not enough");
+    node.pass(360);
+    turn(&node, &nothing_asked()).await;
     assert_eq!(admitted(&node), 7);
+    node.start_kubelet(Answers::default());
+    for admits in [7, 8] {
+        turn(&node, &nothing_asked()).await;
+        assert_eq!(admitted(&node), admits);
+        node.pass(360);
+    }
+}
+
+#[tokio::test]
+async fn an_advertiser_that_a_young_kubelet_does_not_show_yet_is_remembered() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(advertises("nvidia.com/gpu", &node.uuids()));
+    turn(&node, &nothing_asked()).await;
+    node.stop_time();
+    node.start_kubelet(Answers::default());
+    node.restart_agent();
+    let status = turn(&node, &nothing_asked()).await.status;
+    assert_eq!(admitted(&node), 0);
+    assert!(finding_ids(&status).contains("FOREIGN_GPU_ADVERTISER"));
+}
+
+#[tokio::test]
+async fn a_new_node_admits_at_once_however_young_its_kubelet_is() {
+    let mut node = Node::new(MACHINE);
+    node.stop_time();
     node.start_kubelet(Answers::default());
     turn(&node, &nothing_asked()).await;
     assert_eq!(admitted(&node), 8);
@@ -250,8 +278,18 @@ async fn a_held_pair_keeps_its_nic_and_its_cdi_device() {
     assert!(now.admitted);
     assert!(finding_ids(&waiting.status).contains("DEVICE_DEFERRED"));
     assert!(node.read(&node.settings.cdi_file()).contains(&held.id));
-    // Free again, it changes.
+    // A kubelet that has just started does not show it: that proves nothing.
+    let hour = node.ahead();
+    node.stop_time();
     node.start_kubelet(advertises("rdma/gpudirect", &[]));
+    turn(&node, &asks).await;
+    let young = devices(&node)
+        .into_iter()
+        .find(|device| device.id == held.id)
+        .unwrap();
+    assert_eq!((young.nics, young.admitted), (held.nics.clone(), true));
+    // Free again, it changes.
+    node.pass(hour);
     turn(&node, &asks).await;
     let free = devices(&node)
         .into_iter()
