@@ -24,8 +24,19 @@ pub struct Case<'a> {
     pub kubelet_answered: bool,
     /// Whether it was admitted before, on this boot.
     pub was_admitted: bool,
-    /// Whether a device may be admitted that was not before: not where that could not be remembered.
-    pub may_begin: bool,
+    /// Whether it may be offered at all now.
+    pub offer: Offer,
+}
+
+/// Whether a device may be offered, whatever is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// It may.
+    Free,
+    /// Only if it was before: what begins now could not be remembered.
+    AsBefore,
+    /// Not before its parts have changed.
+    ChangesHands,
 }
 
 /// Evidence against a device.
@@ -68,8 +79,16 @@ pub fn admit(case: &Case<'_>) -> Admission {
     if let Some(refusal) = evidence(case) {
         return Admission::Refused(refusal);
     }
-    if !case.may_begin && !case.was_admitted {
-        let message = "waits until the agent can write down which device has which parts";
+    let held_back = match case.offer {
+        Offer::ChangesHands => {
+            Some("changes hands: it is off the list until its parts have changed")
+        }
+        Offer::AsBefore if !case.was_admitted => {
+            Some("waits until the agent can write down which device has which parts")
+        }
+        Offer::AsBefore | Offer::Free => None,
+    };
+    if let Some(message) = held_back {
         return Admission::Waits(message.to_owned());
     }
     match (case.kubelet_answered, case.was_admitted) {

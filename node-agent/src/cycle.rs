@@ -22,6 +22,8 @@ pub struct Turn {
     pub status: GpuRdmaNodeStatus,
     /// What was done to the host.
     pub applied: Applied,
+    /// Whether devices wait for a turn that comes soon.
+    pub again: bool,
 }
 
 /// Why a turn ended early.
@@ -71,6 +73,7 @@ pub async fn cycle(
     Ok(Turn {
         status,
         applied: applied.0,
+        again: !decision.changing.is_empty(),
     })
 }
 

@@ -7,8 +7,8 @@ use crds::node::Finding;
 use k8s_openapi::jiff::Timestamp;
 use topology::machine::Machine;
 use topology::node_file::{NodeFile, SCHEMA};
-use topology::partition::{self, Partition};
-use topology::paths::Paths;
+use topology::partition::Partition;
+use topology::pci::PciAddress;
 use topology::policy::ResourceKind;
 
 use crate::cdi;
@@ -16,13 +16,14 @@ use crate::desired::Desired;
 use crate::devices::{self, Context};
 use crate::findings::{self, FindingId};
 use crate::foreign::{self, Foreign, ForeignMemory};
+use crate::handover::offered;
 use crate::held::Held;
 use crate::observed::{Kept, Observed};
 use crate::planner::{self, Memory, Plan};
 use crate::policies::policies;
-use crate::previous::{Previous, previous};
+use crate::previous::previous;
 use crate::roles;
-use crate::settings::PARTITION_FILE;
+use crate::settle::Standing;
 
 /// What should be.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Decision {
     pub stale_pair_files: BTreeSet<String>,
     /// Reasons of the devices that are refused.
     pub refused: BTreeSet<crds::reasons::NodeReason>,
+    /// Devices whose parts change in a later turn.
+    pub changing: BTreeSet<String>,
     /// What to change on the host.
     pub plan: Plan,
     /// Memory that the plan was made with.
@@ -62,9 +65,14 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let names = own_names(observed, desired);
     let held = Held::of(&observed.kubelet, &names);
     let previous = previous(observed, &machine, held.all());
-    let partition = settle(&previous, &held, desired, &machine, &paths, &mut findings);
-    let (rails, wrong) = roles::rails(&desired.config.rails);
-    findings.extend(wrong);
+    let settled = Standing {
+        previous: &previous,
+        held: &held,
+        offered: offered(&observed.before, previous.known(), now),
+    }
+    .settle(desired, &machine, &paths);
+    findings.extend(settled.findings);
+    let rails = rails(desired, &mut findings);
     let (foreign, memory_of_foreign) = foreign(observed, &machine, &names, now);
     findings.extend(foreign::findings(&foreign));
     let context = Context {
@@ -73,6 +81,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         injection: &observed.injection,
         foreign: &foreign,
         kubelet_answered: observed.kubelet.shown().is_some(),
+        changing: &settled.changing,
         may_begin: true,
         previous: observed.before.node_file.as_ref(),
         rails: &rails,
@@ -81,21 +90,19 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let restricted = previous
         .known()
         .map(|partition| restricted(observed, desired, &context, partition));
-    let devices = partition
-        .as_ref()
-        .map(|partition| devices::devices(&context, partition))
-        .unwrap_or_default();
+    let devices = settled.partition.iter();
+    let mut devices = devices.map(|partition| devices::devices(&context, partition));
+    let devices = devices.next().unwrap_or_default();
     findings.extend(devices.findings.iter().cloned());
     let memory = observed.before.memory.clone().current(desired);
     let plan = planner::plan(&observed.state, desired, &memory, now);
     findings.extend(plan.findings.iter().cloned());
     findings::sort(&mut findings);
-    let may_be_held = in_use(&held);
-    let in_use = |name: &str| devices.untouched.contains(name) || may_be_held(name);
+    let in_use = in_use(&held, &devices.untouched);
     Decision {
-        cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), in_use),
-        stale_pair_files: stale(observed, &devices.pair_files, in_use),
-        kept: partition.map(|partition| Kept {
+        cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), &in_use),
+        stale_pair_files: stale(observed, &devices.pair_files, &in_use),
+        kept: settled.partition.map(|partition| Kept {
             partition,
             names,
             foreign: memory_of_foreign,
@@ -103,6 +110,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
         refused: devices.refused,
+        changing: settled.changing,
         restricted,
         machine,
         plan,
@@ -123,6 +131,12 @@ fn prepare(observed: &Observed, desired: &Desired, findings: &mut Vec<Finding>) 
     machine
 }
 
+fn rails(desired: &Desired, findings: &mut Vec<Finding>) -> BTreeMap<PciAddress, u32> {
+    let (rails, wrong) = roles::rails(&desired.config.rails);
+    findings.extend(wrong);
+    rails
+}
+
 /// Every resource name that is or was ours.
 fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
     let before = &observed.before;
@@ -139,46 +153,6 @@ fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
         .chain(kept)
         .chain(advertised)
         .collect()
-}
-
-/// The partition that holds from now on: what the hardware gives, merged into what is in use.
-fn settle(
-    previous: &Previous,
-    held: &Held,
-    desired: &Desired,
-    machine: &Machine,
-    paths: &Paths,
-    findings: &mut Vec<Finding>,
-) -> Option<Partition> {
-    if *previous == Previous::Lost {
-        let message = "the file cannot be used and containers may hold devices: which parts they have is not known, so nothing is handed out until they have ended";
-        findings.push(FindingId::StateUnreadable.about(PARTITION_FILE, message));
-        return None;
-    }
-    let asked = policies(&desired.config.device_plugin.resources);
-    let wanted = match partition::partition(machine, paths, &asked) {
-        Ok(wanted) => wanted,
-        Err(error) => {
-            let message = format!("{error}; what was handed out before stays");
-            findings.push(FindingId::InvalidSpec.about("devicePlugin.resources", message));
-            return previous.known().cloned();
-        }
-    };
-    let empty = Partition::default();
-    let old = previous.known().unwrap_or(&empty);
-    let merged = partition::merge(old, wanted, &held.may_include(old));
-    for waits in merged.deferred {
-        let reason = if held.all().is_some() {
-            waits.reason
-        } else {
-            "its parts change once the kubelet has told which devices are held".to_owned()
-        };
-        findings.push(FindingId::DeviceDeferred.about(waits.id, reason));
-    }
-    for left in &merged.partition.left_over {
-        findings.push(FindingId::DeviceLeftOver.about(&left.gpu, &left.reason));
-    }
-    Some(merged.partition)
 }
 
 /// Who else advertises which GPU, and what of that is remembered.
@@ -229,8 +203,8 @@ fn node_file(
     }
 }
 
-/// Whether a container may need a CDI device again: it is held, or nobody knows.
-fn in_use(held: &Held) -> impl Fn(&str) -> bool + use<> {
+/// Whether a container may need a CDI device again: it is held, or nobody knows, or what it needs cannot be told now.
+fn in_use<'a>(held: &Held, untouched: &'a BTreeSet<String>) -> impl Fn(&str) -> bool + use<'a> {
     let held: Option<BTreeSet<String>> = held.all().map(|ids| {
         // Copies of a NIC share the CDI device of the NIC.
         let nics = ids
@@ -240,7 +214,7 @@ fn in_use(held: &Held) -> impl Fn(&str) -> bool + use<> {
         let nics: Vec<String> = nics.collect();
         ids.iter().map(|id| cdi::name(id)).chain(nics).collect()
     });
-    move |name| held.as_ref().is_none_or(|held| held.contains(name))
+    move |name| untouched.contains(name) || held.as_ref().is_none_or(|held| held.contains(name))
 }
 
 fn stale(

@@ -17,7 +17,7 @@ use topology::paths::Paths;
 use topology::pci::PciAddress;
 use topology::policy::ResourceKind;
 
-use crate::admission::{Admission, Case, Refusal, admit};
+use crate::admission::{Admission, Case, Offer, Refusal, admit};
 use crate::cdi;
 use crate::findings::FindingId;
 use crate::foreign::Foreign;
@@ -40,6 +40,8 @@ pub struct Context<'a> {
     pub foreign: &'a BTreeMap<String, Foreign>,
     /// Whether the kubelet answered.
     pub kubelet_answered: bool,
+    /// Ids of devices whose parts are about to change.
+    pub changing: &'a BTreeSet<String>,
     /// Whether devices may be admitted that were not before.
     pub may_begin: bool,
     /// The node file of this boot.
@@ -166,8 +168,16 @@ impl Context<'_> {
             // A NIC has no other advertiser to ask about.
             kubelet_answered: self.kubelet_answered || device.gpu.is_none(),
             was_admitted: self.was_admitted(resource, &device.id),
-            may_begin: self.may_begin,
+            offer: self.offer(&device.id),
         })
+    }
+
+    fn offer(&self, id: &str) -> Offer {
+        match self.may_begin {
+            _ if self.changing.contains(id) => Offer::ChangesHands,
+            true => Offer::Free,
+            false => Offer::AsBefore,
+        }
     }
 
     fn was_admitted(&self, resource: &str, id: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crds::node::Finding;
+use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use topology::machine::Machine;
 use topology::node_file::NodeFile;
@@ -51,6 +52,8 @@ pub struct Platform {
 pub struct Before {
     /// The node file, if it is of this boot.
     pub node_file: Option<NodeFile>,
+    /// When the node file was written.
+    pub node_file_written: Option<Timestamp>,
     /// The partition that holds.
     pub kept: Option<Kept>,
     /// Our CDI specification.

@@ -12,7 +12,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::cycle::{Turn, cycle};
 use crate::desired::Desired;
@@ -22,6 +22,9 @@ use crate::settings::Settings;
 
 /// Time between two turns while nothing changes.
 const PERIOD: Duration = Duration::from_secs(10);
+
+/// Time until the next turn where devices change hands: longer than [`crate::handover::UNDER_WAY`].
+const SOON: Duration = Duration::from_secs(4);
 
 /// Why the loop ended.
 #[derive(Debug, thiserror::Error)]
@@ -75,11 +78,11 @@ impl Agent {
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
-                _ = period.tick() => self.turn().await,
+                _ = period.tick() => self.turn(&mut period).await,
                 event = events.next() => match event {
                     None => return Err(RunError::WatchEnded(self.name)),
                     Some(Err(error)) => tracing::warn!(error = chain(&error), "watch GpuRdmaNode"),
-                    Some(Ok(event)) => if self.observe(event) { self.turn().await },
+                    Some(Ok(event)) => if self.observe(event) { self.turn(&mut period).await },
                 },
             }
         }
@@ -104,7 +107,7 @@ impl Agent {
         false
     }
 
-    async fn turn(&mut self) {
+    async fn turn(&mut self, period: &mut Interval) {
         let Some(node) = &self.node else {
             tracing::debug!(name = self.name, "no GpuRdmaNode yet");
             return;
@@ -119,7 +122,14 @@ impl Agent {
         )
         .await;
         match turn {
-            Ok(Turn { status, applied }) => {
+            Ok(Turn {
+                status,
+                applied,
+                again,
+            }) => {
+                if again {
+                    period.reset_after(SOON);
+                }
                 for path in &applied.written {
                     tracing::info!(path, "written");
                 }

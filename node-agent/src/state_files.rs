@@ -13,7 +13,7 @@ use crate::gather::chain;
 use crate::observed::{Before, Unusable};
 use crate::planner::Memory;
 use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, PARTITION_FILE, Settings};
-use crate::store::{StoreError, read_json, read_text};
+use crate::store::{StoreError, modified, read_json, read_text};
 
 /// Everything that was written before; `last` is what was good last in this process.
 pub(crate) fn read(
@@ -37,6 +37,7 @@ pub(crate) fn read(
     let last_file = last.and_then(|last| last.node_file.as_ref());
     Before {
         node_file: reader.node_file(boot_id, last_file),
+        node_file_written: modified(root, NODE_FILE),
         kept: reader.own(PARTITION_FILE, last.and_then(|last| last.kept.as_ref())),
         cdi: reader.own(
             &settings.cdi_file(),

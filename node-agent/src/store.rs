@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 use host::root::{Root, RootError};
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -92,6 +93,14 @@ pub fn read_text(root: &Root, path: &str) -> Result<Option<String>, StoreError> 
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// When a file was written last; `None` where that cannot be told.
+#[must_use]
+pub fn modified(root: &Root, path: &str) -> Option<Timestamp> {
+    let real = root.resolve(path).ok()?;
+    let time = fs::metadata(root.join(&real)).ok()?.modified().ok()?;
+    Timestamp::try_from(time).ok()
 }
 
 /// A JSON file; `None` where there is none.

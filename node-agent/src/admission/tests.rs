@@ -8,14 +8,24 @@ fn clean() -> Case<'static> {
         foreign: None,
         kubelet_answered: true,
         was_admitted: false,
-        may_begin: true,
+        offer: Offer::Free,
     }
+}
+
+#[test]
+fn what_changes_hands_is_off_the_list_whatever_was_before() {
+    let changing = Case {
+        was_admitted: true,
+        offer: Offer::ChangesHands,
+        ..clean()
+    };
+    assert!(matches!(admit(&changing), Admission::Waits(_)));
 }
 
 #[test]
 fn nothing_begins_that_cannot_be_remembered() {
     let unwritable = Case {
-        may_begin: false,
+        offer: Offer::AsBefore,
         ..clean()
     };
     assert!(matches!(admit(&unwritable), Admission::Waits(_)));

@@ -291,6 +291,16 @@ async fn a_held_pair_keeps_its_nic_and_its_cdi_device() {
     // Free again, it changes.
     node.pass(hour);
     turn(&node, &asks).await;
+    let changing = devices(&node)
+        .into_iter()
+        .find(|device| device.id == held.id)
+        .unwrap();
+    assert_eq!(
+        (changing.nics, changing.admitted),
+        (held.nics.clone(), false)
+    );
+    assert!(changing.reason.contains("changes hands"));
+    turn(&node, &asks).await;
     let free = devices(&node)
         .into_iter()
         .find(|device| device.id == held.id);

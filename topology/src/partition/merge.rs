@@ -3,6 +3,10 @@
 //! What changes is looked at in groups: devices, old and new, that have a GPU or NIC in common. A group changes as a
 //! whole, and only when none of its devices is in use and nothing of it is missing; otherwise its old devices stay as
 //! they are. So old and new holders of every part are free at once, and no part is ever in two devices.
+//!
+//! Between the kubelet's answer and the next list of devices it may hand an old device out. So a group whose old devices
+//! are on offer changes hands in two turns: first they are taken off the list, and only what is still free after that
+//! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +19,8 @@ pub struct Merged {
     pub partition: Partition,
     /// Changes that wait, by id.
     pub deferred: Vec<Deferred>,
+    /// Devices that change once they are no longer on offer: do not admit them.
+    pub changing: BTreeSet<String>,
 }
 
 /// A change that waits.
@@ -69,13 +75,19 @@ impl Entry<'_> {
     }
 }
 
-/// Merges the partition that is wanted into the previous one. `busy` are the ids of devices that a container holds.
+/// Merges the partition that is wanted into the previous one. `busy` are the ids of devices that a container holds,
+/// `offered` those that the kubelet could have handed out since it told who holds what.
 #[must_use]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "it is used up: only the result holds"
 )]
-pub fn merge(previous: &Partition, wanted: Partition, busy: &BTreeSet<String>) -> Merged {
+pub fn merge(
+    previous: &Partition,
+    wanted: Partition,
+    busy: &BTreeSet<String>,
+    offered: &BTreeSet<String>,
+) -> Merged {
     let (old, new) = (entries(previous, &wanted), entries(&wanted, previous));
     let changed_old = unmatched(&old, &new);
     let changed_new = unmatched(&new, &old);
@@ -87,6 +99,7 @@ pub fn merge(previous: &Partition, wanted: Partition, busy: &BTreeSet<String>) -
     for (group, reason) in incomplete(&mut groups, &changed_old, &wanted) {
         blocked.entry(group).or_insert(reason);
     }
+    let changing = hand_over(&mut groups, &changed_old, offered, &mut blocked);
     let mut waits = |entry: &&Entry<'_>| blocked.contains_key(&groups.of(entry));
     let kept: Vec<Entry<'_>> = changed_old.iter().filter(&mut waits).copied().collect();
     let rejected: Vec<Entry<'_>> = changed_new.iter().filter(&mut waits).copied().collect();
@@ -99,6 +112,7 @@ pub fn merge(previous: &Partition, wanted: Partition, busy: &BTreeSet<String>) -
     Merged {
         partition,
         deferred: deferred.into_iter().collect(),
+        changing,
     }
 }
 
@@ -215,6 +229,30 @@ fn incomplete(
         }
     }
     blocked
+}
+
+/// Blocks the groups that could change but for a device on offer; tells all their old devices.
+fn hand_over(
+    groups: &mut Groups,
+    changed_old: &[Entry<'_>],
+    offered: &BTreeSet<String>,
+    blocked: &mut BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let mut handing = BTreeSet::new();
+    let on_offer = |entry: &&Entry<'_>| offered.contains(&entry.device.id);
+    for entry in changed_old.iter().filter(on_offer) {
+        let group = groups.of(entry);
+        if !blocked.contains_key(&group) {
+            handing.insert(group);
+        }
+    }
+    for group in &handing {
+        let reason = "changes hands: it is taken off the kubelet's list before its parts change";
+        blocked.insert(group.clone(), reason.to_owned());
+    }
+    let of_these = |entry: &&Entry<'_>| handing.contains(&groups.of(entry));
+    let changing = changed_old.iter().filter(of_these);
+    changing.map(|entry| entry.device.id.clone()).collect()
 }
 
 /// What of a device is not there. A part whose address another one has now was replaced, and is not waited for.

@@ -137,7 +137,7 @@ proptest! {
         for step in steps {
             let ids: BTreeSet<String> = held.keys().cloned().collect();
             let wanted = wanted(&machine, &step);
-            current = merge(&current, wanted, &ids).partition;
+            current = merge(&current, wanted, &ids, &BTreeSet::new()).partition;
             let now: BTreeMap<String, &PartitionDevice> =
                 current.resources.iter().flat_map(|r| &r.devices).map(|device| (device.id.clone(), device)).collect();
             let count: usize = current.resources.iter().map(|resource| resource.devices.len()).sum();
@@ -157,11 +157,39 @@ proptest! {
         }
     }
 
+    /// The kubelet hands out what was on its list when the agent asked, while the agent still thinks.
+    #[test]
+    fn an_allocation_behind_the_agents_back_is_no_conflict(
+        machine in machine(6..=6, 6..=6),
+        steps in proptest::collection::vec(step(), 1..10),
+    ) {
+        let mut current = Partition::default();
+        let mut listed: BTreeMap<String, Held> = BTreeMap::new();
+        let mut held: BTreeMap<String, Held> = BTreeMap::new();
+        for step in steps {
+            let mut release = step.release.iter().cycle();
+            held.retain(|_, _| !*release.next().unwrap());
+            let answer: BTreeSet<String> = held.keys().cloned().collect();
+            let offered: BTreeSet<String> = listed.keys().cloned().collect();
+            let merged = merge(&current, wanted(&machine, &step), &answer, &offered);
+            for ((id, device), take) in listed.iter().zip(step.take.iter().cycle()) {
+                if *take && !held.contains_key(id) {
+                    held.insert(id.clone(), device.clone());
+                }
+            }
+            assert_no_conflict(&held);
+            current = merged.partition;
+            let devices = current.resources.iter().flat_map(|r| &r.devices);
+            let free = devices.filter(|d| d.missing.is_empty() && !merged.changing.contains(&d.id));
+            listed = free.map(|device| (device.id.clone(), Held::from(device))).collect();
+        }
+    }
+
     #[test]
     fn slots_never_shift(machine in machine(6..=6, 6..=6), steps in proptest::collection::vec(step(), 1..6)) {
         let mut current = Partition::default();
         for step in steps {
-            let merged = merge(&current, wanted(&machine, &step), &BTreeSet::new()).partition;
+            let merged = merge(&current, wanted(&machine, &step), &BTreeSet::new(), &BTreeSet::new()).partition;
             for resource in &current.resources {
                 let before: Vec<&String> = resource.devices.iter().map(|device| &device.id).collect();
                 let after = ids(&merged, &resource.name);
