@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::node::Finding;
 use k8s_openapi::jiff::Timestamp;
-use topology::machine::Machine;
+use topology::machine::{Machine, NicRole};
 use topology::node_file::{NodeFile, SCHEMA};
 use topology::partition::Partition;
 use topology::pci::PciAddress;
@@ -22,6 +22,7 @@ use crate::observed::{Kept, Observed};
 use crate::planner::{self, Memory, Plan};
 use crate::policies::policies;
 use crate::previous::previous;
+use crate::rates::{self, Rates};
 use crate::roles;
 use crate::settle::Standing;
 
@@ -58,13 +59,13 @@ pub struct Decision {
 /// Decides what should be.
 #[must_use]
 pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decision {
-    let mut findings = observed.findings.clone();
-    findings.extend(desired.findings.iter().cloned());
-    let machine = prepare(observed, desired, &mut findings);
-    let paths = machine.paths();
+    let mut findings = [observed.findings.clone(), desired.findings.clone()].concat();
     let names = own_names(observed, desired);
     let held = Held::of(&observed.kubelet, &names);
-    let previous = previous(observed, &machine, held.all());
+    let previous = previous(observed, &observed.machine, held.all());
+    let rates = learn_rates(observed);
+    let machine = prepare(observed, desired, previous.known(), &rates, &mut findings);
+    let paths = machine.paths();
     let settled = Standing {
         previous: &previous,
         held: &held,
@@ -106,6 +107,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
             partition,
             names,
             foreign: memory_of_foreign,
+            rates,
         }),
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
@@ -119,13 +121,29 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     }
 }
 
-fn prepare(observed: &Observed, desired: &Desired, findings: &mut Vec<Finding>) -> Machine {
+fn learn_rates(observed: &Observed) -> Rates {
+    let before = observed.before.kept.as_ref().map(|kept| &kept.rates);
+    rates::learn(&observed.machine, before.unwrap_or(&Rates::new()))
+}
+
+/// The machine with what is remembered of it, and with roles.
+fn prepare(
+    observed: &Observed,
+    desired: &Desired,
+    previous: Option<&Partition>,
+    rates: &Rates,
+    findings: &mut Vec<Finding>,
+) -> Machine {
     let mut machine = observed.machine.clone();
-    findings.extend(devices::remember_uuids(
-        &mut machine,
-        observed.before.node_file.as_ref(),
-    ));
-    roles::assign(&mut machine, &desired.config.nics);
+    let node_file = observed.before.node_file.as_ref();
+    findings.extend(devices::remember_uuids(&mut machine, node_file));
+    let kept = roles::kept(previous);
+    rates::set(&mut machine, rates);
+    roles::assign(&mut machine, &desired.config.nics, &kept);
+    let paired = kept
+        .into_iter()
+        .filter(|(_, role)| *role == NicRole::Compute);
+    rates::prefer(&mut machine, &paired.map(|(key, _)| key).collect());
     let note = |note: &String| FindingId::MachineNote.about("topology", note);
     findings.extend(machine.notes.iter().take(8).map(note));
     machine

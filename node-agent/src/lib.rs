@@ -35,6 +35,7 @@ pub mod podresources;
 pub mod policies;
 pub mod previous;
 pub mod proto;
+pub mod rates;
 pub mod render;
 pub mod report;
 pub mod roles;

@@ -15,6 +15,7 @@ use crate::foreign::ForeignMemory;
 use crate::host_state::HostState;
 use crate::injection::Injection;
 use crate::planner::Memory;
+use crate::rates::Rates;
 
 /// Everything that one cycle read.
 #[derive(Clone, Debug)]
@@ -94,4 +95,7 @@ pub struct Kept {
     /// Other advertisers of our GPUs.
     #[serde(default, skip_serializing_if = "ForeignMemory::is_empty")]
     pub foreign: ForeignMemory,
+    /// The highest rate of each NIC.
+    #[serde(default, skip_serializing_if = "Rates::is_empty")]
+    pub rates: Rates,
 }

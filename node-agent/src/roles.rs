@@ -5,17 +5,60 @@ use std::collections::BTreeMap;
 use crds::fabric::{LinkLayer, NicMatch, NicRole, NicRule};
 use crds::node::{Finding, NicRail};
 use topology::machine::{self, Machine, Nic};
+use topology::partition::{Partition, nic_key};
 use topology::pci::PciAddress;
+use topology::policy::ResourceKind;
 
 use crate::findings::FindingId;
+use crate::rates;
 
-/// Gives each NIC the role of the first rule that matches; others keep what discovery gave them.
-pub fn assign(machine: &mut Machine, rules: &[NicRule]) {
-    for nic in &mut machine.nics {
-        if let Some(rule) = rules.iter().find(|rule| matches(&rule.matches, nic)) {
-            nic.role = role(rule.role);
+/// Key of a NIC → its role in the partition that holds.
+pub type KeptRoles = BTreeMap<String, machine::NicRole>;
+
+/// The roles that NICs have in a partition. One that is shared never goes into a pair.
+#[must_use]
+pub fn kept(partition: Option<&Partition>) -> KeptRoles {
+    let mut roles = KeptRoles::new();
+    for resource in partition.into_iter().flat_map(|p| &p.resources) {
+        let role = match resource.kind {
+            ResourceKind::Pair | ResourceKind::Gpu => machine::NicRole::Compute,
+            ResourceKind::SharedNic => machine::NicRole::Storage,
+        };
+        let nics = resource.devices.iter().flat_map(|device| &device.nics);
+        roles.extend(nics.map(|nic| (nic.key.clone(), role)));
+    }
+    roles
+}
+
+/// Gives each NIC the role of the first rule that matches; others keep what discovery gave them. Where only its rate would
+/// tell whether a rule matches, and that was never seen, a NIC keeps the role that it has in the partition.
+pub fn assign(machine: &mut Machine, rules: &[NicRule], kept: &KeptRoles) {
+    let keys: Vec<String> = machine
+        .nics
+        .iter()
+        .map(|nic| nic_key(machine, nic))
+        .collect();
+    for (nic, key) in machine.nics.iter_mut().zip(keys) {
+        let before = kept.get(&key).copied();
+        let decides = |rule: &NicRule| {
+            if matches(&rule.matches, nic) {
+                return Some(role(rule.role));
+            }
+            before.filter(|_| is_undecided(&rule.matches, nic))
+        };
+        if let Some(decided) = rules.iter().find_map(decides) {
+            nic.role = decided;
         }
     }
+}
+
+/// Whether all but an unknown rate matches.
+fn is_undecided(rule: &NicMatch, nic: &Nic) -> bool {
+    let without = NicMatch {
+        min_rate: None,
+        ..rule.clone()
+    };
+    rule.min_rate.is_some() && !rates::is_known(nic) && matches(&without, nic)
 }
 
 /// Rail of each NIC by PCI address; an address that is none is a finding.

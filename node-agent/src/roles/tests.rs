@@ -54,6 +54,7 @@ fn the_first_rule_that_matches_wins() {
             rule(pci, NicRole::Management),
             rule(ethernet, NicRole::Storage),
         ],
+        &KeptRoles::new(),
     );
     let roles: Vec<_> = machine.nics.iter().map(|nic| nic.role).collect();
     let wanted = [
@@ -82,6 +83,47 @@ fn unknown_is_no_match() {
     nic.rdma = None;
     let check = |text: &str| matches(&serde_yaml::from_str::<NicMatch>(text).unwrap(), &nic);
     assert!(!check("{minRate: 1}") && !check("{rdma: '*'}"));
+}
+
+#[test]
+fn a_rate_that_was_never_seen_changes_no_role() {
+    let mut nic = nic(1, "mlx5_1", "eth0", machine::LinkLayer::Ethernet, 100);
+    nic.ports[0].rate_mbps = Fact::Absent;
+    let fast = NicMatch {
+        min_rate: Some(200),
+        ..NicMatch::default()
+    };
+    let other = NicMatch {
+        netdev: Some("ib*".to_owned()),
+        ..fast.clone()
+    };
+    let any = NicMatch::default();
+    let role = |first: &NicMatch, kept: Option<machine::NicRole>| {
+        let mut machine = Machine {
+            nics: vec![nic.clone()],
+            ..Machine::default()
+        };
+        let rules = [
+            rule(first.clone(), NicRole::Management),
+            rule(any.clone(), NicRole::Ignore),
+        ];
+        let kept = kept.map(|role| ("0000:01:00.0".to_owned(), role));
+        assign(&mut machine, &rules, &kept.into_iter().collect());
+        machine.nics[0].role
+    };
+    assert_eq!(
+        role(&fast, Some(machine::NicRole::Compute)),
+        machine::NicRole::Compute
+    );
+    assert_eq!(
+        role(&fast, Some(machine::NicRole::Storage)),
+        machine::NicRole::Storage
+    );
+    assert_eq!(role(&fast, None), machine::NicRole::Ignore);
+    assert_eq!(
+        role(&other, Some(machine::NicRole::Compute)),
+        machine::NicRole::Ignore
+    );
 }
 
 #[test]

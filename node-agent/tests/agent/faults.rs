@@ -1,7 +1,9 @@
 //! Hardware that goes away and comes back, and what is kept meanwhile.
 
 use crds::cluster::{DevicePlugin, Resource, ResourceKind};
+use crds::fabric::{NicMatch, NicRole, NicRule};
 use crds::node::NodeConfig;
+use node_agent::desired::Desired;
 use node_agent::settings::PARTITION_FILE;
 use topology::node_file::NodeDevice;
 
@@ -173,4 +175,49 @@ async fn a_disk_that_cannot_be_written_stops_no_withdrawal() {
     turn(&node, &nothing_asked()).await;
     assert!(device(&node, &waiting).admitted);
     assert_eq!(admitted(&node), 7);
+}
+
+fn only_fast_nics() -> Desired {
+    let rule = |min_rate: Option<u32>, role: NicRole| NicRule {
+        matches: NicMatch {
+            min_rate,
+            ..NicMatch::default()
+        },
+        role,
+    };
+    let nics = vec![
+        rule(Some(200), NicRole::Compute),
+        rule(None, NicRole::Ignore),
+    ];
+    enforce(NodeConfig {
+        nics,
+        ..NodeConfig::default()
+    })
+}
+
+fn pull_cable(node: &Node, rdma: &str) {
+    let port = format!("/sys/class/infiniband/{rdma}/ports/1");
+    node.put(&format!("{port}/state"), "1: DOWN\n");
+    node.put(&format!("{port}/rate"), "10 Gb/sec (4X SDR)\n");
+}
+
+#[tokio::test]
+async fn a_cable_that_is_pulled_moves_nothing() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    turn(&node, &only_fast_nics()).await;
+    let before = devices(&node);
+    assert_eq!(admitted(&node), 8);
+    pull_cable(&node, &before[0].nics[0].rdma);
+    turn(&node, &only_fast_nics()).await;
+    assert_eq!(devices(&node), before);
+    // A file of an older release remembers no rates: the NIC was never seen at work.
+    let mut file: serde_json::Value = serde_json::from_str(&node.read(PARTITION_FILE)).unwrap();
+    assert!(file.as_object_mut().unwrap().remove("rates").is_some());
+    node.put(PARTITION_FILE, &file.to_string());
+    node.restart_agent();
+    for _ in 0..2 {
+        turn(&node, &only_fast_nics()).await;
+        assert_eq!(devices(&node), before);
+    }
 }
