@@ -1,15 +1,23 @@
-//! Reads port states below `/sys/class/infiniband`. Blocking IO: a NIC whose firmware hangs may hold a read for long,
-//! so [`watch`] does it on a thread of its own and nothing else waits for it.
+//! Reads port states below `/sys/class/infiniband`. Blocking IO: a NIC whose firmware hangs may hold a read for long, so
+//! [`watch`] reads each RDMA device on a thread of its own. Nothing waits for one that hangs: the others are seen as
+//! before, and what was seen of it longer than [`STALE`] ago counts as unknown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use host::root::Root;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use topology::node_file::NodeDevice;
 
-use crate::link::{self, Sightings};
+use crate::link::{self, Seen, Sightings};
+
+/// How long a sighting counts.
+pub const STALE: Duration = Duration::from_secs(5);
+
+/// Looks at one port of an RDMA device; may take for ever.
+pub(crate) type Look = Arc<dyn Fn(&str, u32) -> Seen + Send + Sync>;
 
 /// Ports to look at, by RDMA device and port number.
 pub type Wanted = BTreeSet<(String, u32)>;
@@ -21,29 +29,118 @@ pub fn wanted<'a>(devices: impl Iterator<Item = &'a NodeDevice>) -> Wanted {
         .collect()
 }
 
-/// One look at every port in `wanted`. A state that cannot be read says nothing about the port: its device may have
-/// moved into a pod's network namespace.
+/// One look at a port. A state that cannot be read says nothing about the port: its device may have moved into a pod's
+/// network namespace.
+fn look(root: &Root, rdma: &str, port: u32) -> Seen {
+    link::port(&host::machine::ports::state(root, rdma, port))
+}
+
+/// [`look`] below `root`.
+pub(crate) fn looking_at(root: Root) -> Look {
+    Arc::new(move |rdma, port| look(&root, rdma, port))
+}
+
+/// One look at every port in `wanted`.
 #[must_use]
 pub fn sweep(root: &Root, wanted: &Wanted) -> Sightings {
-    let look =
-        |(rdma, port): &(String, u32)| link::port(&host::machine::ports::state(root, rdma, *port));
+    let look = |(rdma, port): &(String, u32)| look(root, rdma, *port);
     wanted.iter().map(|key| (key.clone(), look(key))).collect()
 }
 
 /// Looks at the wanted ports every `period` until nobody listens.
 pub(crate) async fn watch(
-    root: Root,
+    look: Look,
     period: Duration,
     wanted: watch::Receiver<Arc<Wanted>>,
     sightings: watch::Sender<Arc<Sightings>>,
 ) {
+    let mut watcher = Watcher::new(look);
     while !sightings.is_closed() {
-        let (root, ports) = (root.clone(), wanted.borrow().clone());
-        let Ok(seen) = tokio::task::spawn_blocking(move || sweep(&root, &ports)).await else {
-            return;
-        };
-        sightings.send_replace(Arc::new(seen));
+        let ports = wanted.borrow().clone();
+        watcher.round(&ports, period).await;
+        let now = watcher.started.elapsed();
+        sightings.send_replace(Arc::new(current(&watcher.sights, &ports, now)));
         tokio::time::sleep(period).await;
+    }
+}
+
+/// What one look at an RDMA device showed, and when it began.
+#[derive(Clone, Debug)]
+struct Sight {
+    began: Duration,
+    ports: BTreeMap<u32, Seen>,
+}
+
+/// What is known of the wanted ports at `now`.
+fn current(sights: &BTreeMap<String, Sight>, wanted: &Wanted, now: Duration) -> Sightings {
+    let seen = |(rdma, port): &(String, u32)| {
+        let sight = sights.get(rdma)?;
+        let fresh = now.saturating_sub(sight.began) <= STALE;
+        sight.ports.get(port).copied().filter(|_| fresh)
+    };
+    let known = |key: &(String, u32)| (key.clone(), seen(key).unwrap_or(Seen::Unknown));
+    wanted.iter().map(known).collect()
+}
+
+/// The looks under way, at most one for each RDMA device.
+struct Watcher {
+    look: Look,
+    started: Instant,
+    under_way: BTreeSet<String>,
+    looks: JoinSet<(String, Sight)>,
+    sights: BTreeMap<String, Sight>,
+}
+
+impl Watcher {
+    fn new(look: Look) -> Self {
+        Self {
+            look,
+            started: Instant::now(),
+            under_way: BTreeSet::new(),
+            looks: JoinSet::new(),
+            sights: BTreeMap::new(),
+        }
+    }
+
+    /// One look at every device of which none is under way, for which `patience` is waited.
+    async fn round(&mut self, wanted: &Wanted, patience: Duration) {
+        let mut devices: BTreeMap<&String, Vec<u32>> = BTreeMap::new();
+        for (rdma, port) in wanted {
+            devices.entry(rdma).or_default().push(*port);
+        }
+        self.sights.retain(|rdma, _| devices.contains_key(rdma));
+        devices.retain(|rdma, _| !self.under_way.contains(*rdma));
+        let begun: BTreeSet<String> = devices.keys().map(|rdma| (*rdma).clone()).collect();
+        for (rdma, ports) in devices {
+            self.begin(rdma.clone(), ports);
+        }
+        // Whoever does not answer in time is asked for in a later round.
+        let _ = tokio::time::timeout(patience, self.collect(&begun)).await;
+    }
+
+    fn begin(&mut self, rdma: String, ports: Vec<u32>) {
+        let (look, began) = (self.look.clone(), self.started.elapsed());
+        self.under_way.insert(rdma.clone());
+        self.looks.spawn_blocking(move || {
+            let ports = ports.into_iter().map(|port| (port, look(&rdma, port)));
+            let ports = ports.collect();
+            (rdma, Sight { began, ports })
+        });
+    }
+
+    /// Takes results in until those of `begun` are there.
+    async fn collect(&mut self, begun: &BTreeSet<String>) {
+        while !self.under_way.is_disjoint(begun) {
+            match self.looks.join_next().await {
+                Some(Ok((rdma, sight))) => {
+                    self.under_way.remove(&rdma);
+                    self.sights.insert(rdma, sight);
+                }
+                // A look that ended badly is never repeated: its device stays unknown.
+                Some(Err(error)) => tracing::error!(%error, "look at a port"),
+                None => return,
+            }
+        }
     }
 }
 

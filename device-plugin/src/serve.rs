@@ -79,7 +79,7 @@ fn start(options: &Options) -> Shared {
         snapshots: snapshot,
     };
     tokio::spawn(ports::watch(
-        options.root.clone(),
+        ports::looking_at(options.root.clone()),
         timing.ports,
         wanted,
         sighting,
