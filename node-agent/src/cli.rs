@@ -220,7 +220,7 @@ async fn look(
 ) -> anyhow::Result<(Desired, Observed, Decision)> {
     let desired = desired(&config.config)?;
     let now = Timestamp::now();
-    let observed = gather(settings, &Session::default(), now).await?;
+    let observed = gather(settings, &mut Session::default(), now).await?;
     let mut decision = decide(&observed, &desired, now);
     if restore {
         decision.plan = crate::planner::restore(&observed.state, &decision.memory, now);
@@ -311,7 +311,7 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
         }
     }
     let now = Timestamp::now();
-    let observed = gather(settings, &Session::default(), now).await?;
+    let observed = gather(settings, &mut Session::default(), now).await?;
     let decision = decide(&observed, &desired, now);
     print!("{}", render::findings(&decision.findings));
     Ok(u8::from(unmet > 0))

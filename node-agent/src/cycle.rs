@@ -9,9 +9,10 @@ use crate::apply::{Applied, ApplyError, apply};
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::findings::{self, FindingId};
-use crate::gather::{GatherError, gather};
+use crate::gather::{GatherError, chain, gather};
 use crate::observed::Observed;
-use crate::report::status;
+use crate::reader::ReaderError;
+use crate::report::{status, with_finding};
 use crate::session::Session;
 use crate::settings::Settings;
 
@@ -29,7 +30,7 @@ pub struct Turn {
 /// Why a turn ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CycleError {
-    /// The host could not be read.
+    /// The host could not be read at all.
     #[error(transparent)]
     Gather(#[from] GatherError),
     /// The turn's work was cut off.
@@ -40,8 +41,34 @@ pub enum CycleError {
     Hash(#[from] serde_json::Error),
 }
 
-/// Runs one turn with free actions only.
+/// Runs one turn with free actions only. On a host that cannot be read in time nothing is done, and the last status says
+/// so: what was decided stays in force.
 pub async fn cycle(
+    settings: &Settings,
+    session: &mut Session,
+    desired: &Desired,
+    before: Option<&GpuRdmaNodeStatus>,
+    now: Timestamp,
+) -> Result<Turn, CycleError> {
+    match (turn(settings, session, desired, before, now).await, before) {
+        (Err(CycleError::Gather(GatherError::Reader(error))), Some(before)) => {
+            tracing::error!(error = chain(&error), "read the host");
+            Ok(unread(before, &error))
+        }
+        (result, _) => result,
+    }
+}
+
+fn unread(before: &GpuRdmaNodeStatus, error: &ReaderError) -> Turn {
+    let message = format!("{error}; what was decided last stays in force");
+    Turn {
+        status: with_finding(before, FindingId::HostUnreadable.about("host", message)),
+        applied: Applied::default(),
+        again: false,
+    }
+}
+
+async fn turn(
     settings: &Settings,
     session: &mut Session,
     desired: &Desired,

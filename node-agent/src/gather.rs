@@ -1,8 +1,9 @@
 //! Reads everything that a cycle decides on: facts of the host, the kubelet's answer, CDI specifications, and what the
 //! agent wrote before. Writes nothing. What cannot be read is a finding, never a failed cycle; only a host without a
-//! boot id is one, because nothing could be told from another boot.
+//! boot id is one, because nothing could be told from another boot, and a host that cannot be read in time.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crds::node::Finding;
 use host::facts::{driver, kernel, platform, topology_files};
@@ -19,26 +20,39 @@ use crate::injection::{self, Injection};
 use crate::modules::{self, ModuleName};
 use crate::observed::{Before, Observed, Platform};
 use crate::podresources;
+use crate::reader::{Reader, ReaderError};
 use crate::session::Session;
 use crate::settings::{OPENIB_CONF, Settings};
 use crate::state_files;
 use crate::store::read_text;
 
-/// The boot id, without which nothing is decided, could not be read.
+/// How long reading the host may take; it takes milliseconds as a rule.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Why nothing can be decided.
 #[derive(Debug, thiserror::Error)]
-#[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
-pub struct GatherError(String);
+pub enum GatherError {
+    /// The boot id, without which nothing is decided, could not be read.
+    #[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
+    BootId(String),
+    /// The host could not be read in time.
+    #[error(transparent)]
+    Reader(#[from] ReaderError),
+}
+
+/// What reading the host gives.
+pub type HostReader = Reader<Result<Observed, GatherError>>;
 
 /// Reads everything. `session` knows what this process saw before; `now` is the time of the turn.
 pub async fn gather(
     settings: &Settings,
-    session: &Session,
+    session: &mut Session,
     now: Timestamp,
 ) -> Result<Observed, GatherError> {
     let (own, last) = (settings.clone(), session.last().cloned());
     let kubelet = ask_kubelet(settings, session, now).await;
-    let host = tokio::task::spawn_blocking(move || gather_host(&own, kubelet, last.as_ref())).await;
-    host.unwrap_or_else(|panicked| Err(GatherError(panicked.to_string())))
+    let work = move || gather_host(&own, kubelet, last.as_ref());
+    session.reader.read(DEADLINE, work).await?
 }
 
 /// Everything but the kubelet, whose answer is given. `last` is what the agent's own files said last, for those that
@@ -107,8 +121,8 @@ fn host_state(root: &Root, findings: &mut Vec<Finding>) -> Result<HostState, Gat
     let found = kernel::boot_id(root);
     let boot_id = match found.fact {
         Fact::Known(id) => id,
-        Fact::Absent => return Err(GatherError(format!("{} is absent", found.source))),
-        Fact::Unreadable(why) => return Err(GatherError(why)),
+        Fact::Absent => return Err(GatherError::BootId(format!("{} is absent", found.source))),
+        Fact::Unreadable(why) => return Err(GatherError::BootId(why)),
     };
     let release = kernel::release(root).fact.known().cloned();
     let openib_conf = match read_text(root, OPENIB_CONF) {

@@ -2,8 +2,8 @@
 //!
 //! One file per step: [`gather`] reads, [`decide`] is pure, [`apply`] and [`execute`] write, [`report`] builds the status;
 //! [`cycle`] is one turn of all and [`run`] the loop. What a decision is made of has a pure file each: [`desired`],
-//! [`planner`], [`devices`], [`admission`], [`foreign`], [`cdi`], [`conditions`]. Only [`store`] writes to the host and
-//! only [`command`] starts a process.
+//! [`planner`], [`evidence`], [`previous`], [`settle`], [`devices`], [`admission`], [`foreign`], [`cdi`], [`conditions`].
+//! Only [`store`] writes to the host and only [`command`] starts a process.
 
 pub mod action;
 pub mod admission;
@@ -36,6 +36,7 @@ pub mod policies;
 pub mod previous;
 pub mod proto;
 pub mod rates;
+pub mod reader;
 pub mod render;
 pub mod report;
 pub mod roles;

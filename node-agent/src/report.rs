@@ -66,6 +66,18 @@ pub fn status(
     Ok(status)
 }
 
+/// A status that is kept for want of a newer one, with the finding that says why.
+#[must_use]
+pub fn with_finding(status: &GpuRdmaNodeStatus, finding: Finding) -> GpuRdmaNodeStatus {
+    let mut status = status.clone();
+    let is_other = |old: &Finding| (&old.id, &old.component) != (&finding.id, &finding.component);
+    status.findings.retain(is_other);
+    // Cut before it is added: nothing is more important, and the status keeps its bounds.
+    status.findings.truncate(FINDINGS);
+    status.findings.insert(0, finding);
+    status
+}
+
 /// Shows as many findings as fit, then drops the actions' messages. The actions themselves stay: the plan's hash is about
 /// them.
 fn fit(status: &mut GpuRdmaNodeStatus, all: &[Finding]) -> Result<(), serde_json::Error> {

@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use crate::apply::Applied;
 use crate::decide::Decision;
 use crate::evidence::SocketId;
+use crate::gather::HostReader;
 use crate::observed::{Before, Observed};
 
 /// The memory of one process.
@@ -13,6 +14,8 @@ pub struct Session {
     last: Option<Before>,
     /// The kubelet's socket, and when it was seen first.
     socket: Option<(SocketId, Timestamp)>,
+    /// Reads the host.
+    pub reader: HostReader,
 }
 
 impl Session {

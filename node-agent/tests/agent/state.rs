@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use node_agent::cycle::cycle;
+use node_agent::gather::GatherError;
 use node_agent::settings::{ATTEMPTS_FILE, NODE_FILE, PARTITION_FILE};
 use topology::node_file::NodeDevice;
 
@@ -115,4 +117,41 @@ async fn a_file_of_a_later_release_is_read() {
     node.restart_agent();
     let status = turn(&node, &nothing_asked()).await.status;
     assert!(!finding_ids(&status).contains("STATE_UNREADABLE"));
+}
+
+#[tokio::test]
+async fn a_host_that_hangs_is_reported_and_left_as_it_is() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    let first = turn(&node, &nothing_asked()).await.status;
+    let mut session = node.session.take();
+    let (wake, asleep) = std::sync::mpsc::channel::<()>();
+    let short = std::time::Duration::from_millis(10);
+    let hang = move || {
+        let _ = asleep.recv();
+        Err(GatherError::BootId("too late".to_owned()))
+    };
+    assert!(session.reader.read(short, hang).await.is_err());
+    let before = node.tree();
+    for _ in 0..2 {
+        let asks = nothing_asked();
+        let turn = cycle(
+            &node.settings,
+            &mut session,
+            &asks,
+            Some(&first),
+            node.now(),
+        )
+        .await;
+        let status = turn.unwrap().status;
+        let told = &status.findings[0];
+        assert_eq!(
+            (told.id.as_str(), told.component.as_str()),
+            ("HOST_UNREADABLE", "host")
+        );
+        assert_eq!(status.findings.len(), first.findings.len() + 1);
+        assert_eq!(status.pairs, first.pairs);
+    }
+    assert_eq!(node.tree(), before);
+    drop(wake);
 }
