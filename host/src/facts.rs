@@ -11,7 +11,7 @@ pub mod topology_files;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use topology::fact::Fact;
 use topology::machine::Machine;
 use topology::pci::PciAddress;
@@ -20,7 +20,7 @@ use crate::machine::{Options, machine};
 use crate::root::Root;
 
 /// A fact and the file that it was looked for in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sourced<T> {
     /// Path below the root.
@@ -40,7 +40,7 @@ impl<T> Sourced<T> {
 }
 
 /// All facts of one machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
     /// Identity of this boot.

@@ -1,6 +1,6 @@
 //! The GPU driver, the RDMA stack's version and settings, and what stands between them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Sourced;
 use crate::parse::checked;
@@ -16,7 +16,7 @@ pub(crate) const PEER_MEMORY: &str = "ib_register_peer_memory_client";
 pub(crate) const OPENIB_CONF: &str = "/etc/infiniband/openib.conf";
 
 /// The loaded GPU driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuDriver {
     /// Version: `570.86.15`.
@@ -26,7 +26,7 @@ pub struct GpuDriver {
 }
 
 /// Flavours of NVIDIA's kernel modules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Flavour {
     /// `nvidia-open`.

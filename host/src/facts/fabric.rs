@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use topology::fact::Fact;
 use topology::machine::Machine;
 
@@ -11,7 +11,7 @@ use crate::parse::{hex, parsed};
 use crate::root::Root;
 
 /// What a device says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RdmaDevice {
     /// Firmware version.
@@ -23,7 +23,7 @@ pub struct RdmaDevice {
 }
 
 /// One port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RdmaPort {
     /// Physical state: `LinkUp`, `Polling`, `Disabled`.
@@ -39,7 +39,7 @@ pub struct RdmaPort {
 }
 
 /// An entry of the GID table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gid {
     /// Index: what `NCCL_IB_GID_INDEX` would name.
@@ -53,7 +53,7 @@ pub struct Gid {
 }
 
 /// A network interface.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Netdev {
     /// MTU in bytes.

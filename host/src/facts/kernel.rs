@@ -3,7 +3,7 @@
 //! Where `/proc/modules` is not shown, `/sys/module` says the same (kernel ABI `testing/sysfs-module` and
 //! `kernel/module/sysfs.c`): only a loadable module has an `initstate` there, a built-in one has none.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use topology::fact::Fact;
 
 use super::Sourced;
@@ -21,7 +21,7 @@ pub(crate) const MODULES: &str = "/proc/modules";
 const SYS_MODULE: &str = "/sys/module";
 
 /// One loaded kernel module.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Module {
     /// Name, with underscores.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use topology::fact::Fact;
 use topology::machine::Machine;
 use topology::pci::PciAddress;
@@ -12,7 +12,7 @@ use crate::parse::parsed;
 use crate::root::Root;
 
 /// One link, at the device's end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PciLink {
     /// `32.0 GT/s PCIe`.

@@ -1,6 +1,6 @@
 //! What the machine is: distribution, virtual or not, product.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use topology::fact::Fact;
 
 use super::Sourced;
@@ -17,7 +17,7 @@ pub(crate) const PRODUCT: &str = "/sys/class/dmi/id/product_name";
 pub(crate) const VENDOR: &str = "/sys/class/dmi/id/sys_vendor";
 
 /// The distribution.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OsRelease {
     /// `ID`: `ubuntu`.
