@@ -1,9 +1,17 @@
 //! Actions: what the agent may change on a host, with everything a person needs to judge one. Pure.
 
+mod driver;
+mod fabric;
+mod tuning;
+
 use std::fmt;
 
 use crds::node::{ActionStatus, Cost};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+pub use driver::DriverChange;
+pub use fabric::FabricChange;
+pub use tuning::TuningChange;
 
 use crate::findings::shorten;
 use crate::modules::ModuleName;
@@ -14,8 +22,37 @@ pub const BUDGET: u32 = 3;
 /// Longest message of an action in the status.
 const MESSAGE_LIMIT: usize = 240;
 
+/// What a change says of itself, to people and to the API.
+pub trait Explain {
+    /// Kind of the action, as it stands in the API.
+    fn kind(&self) -> &'static str;
+    /// What it acts on.
+    fn target(&self) -> String;
+    /// The value that is wanted.
+    fn desired(&self) -> String;
+    /// What it costs.
+    fn cost(&self) -> Cost;
+    /// How long what it does lasts by itself.
+    fn lasts(&self) -> Lasts;
+    /// What will be different.
+    fn effect(&self) -> String;
+    /// How it is known to be done.
+    fn verification(&self) -> String;
+}
+
+/// How long a setting lasts by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lasts {
+    /// Until the driver is loaded again or the device goes: that it is gone is nobody's doing.
+    Device,
+    /// Until the next boot.
+    Boot,
+    /// On disk or in firmware.
+    Always,
+}
+
 /// What is changed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
     /// Loads a kernel module.
@@ -29,54 +66,76 @@ pub enum Change {
         /// The value.
         value: Option<String>,
     },
+    /// Changes the RDMA driver.
+    Driver(DriverChange),
+    /// Changes an RDMA port or a network interface.
+    Fabric(FabricChange),
+    /// Changes the host's tuning.
+    Tuning(TuningChange),
 }
 
-impl Change {
-    /// Kind of the action, as it stands in the API.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
+impl Explain for Change {
+    fn kind(&self) -> &'static str {
         match self {
             Self::LoadModule(_) => "LoadModule",
             Self::UnloadModule(_) => "UnloadModule",
             Self::SetOpenibConf { .. } => "SetOpenibConf",
+            Self::Driver(change) => change.kind(),
+            Self::Fabric(change) => change.kind(),
+            Self::Tuning(change) => change.kind(),
         }
     }
 
-    /// What it acts on.
-    #[must_use]
-    pub fn target(&self) -> &str {
+    fn target(&self) -> String {
         match self {
-            Self::LoadModule(name) | Self::UnloadModule(name) => name.as_str(),
-            Self::SetOpenibConf { key, .. } => key,
+            Self::LoadModule(name) | Self::UnloadModule(name) => name.to_string(),
+            Self::SetOpenibConf { key, .. } => key.clone(),
+            Self::Driver(change) => change.target(),
+            Self::Fabric(change) => change.target(),
+            Self::Tuning(change) => change.target(),
         }
     }
 
-    /// The value that is wanted.
-    #[must_use]
-    pub fn desired(&self) -> &str {
+    fn desired(&self) -> String {
         match self {
-            Self::LoadModule(_) => "loaded",
-            Self::UnloadModule(_) => "unloaded",
+            Self::LoadModule(_) => "loaded".to_owned(),
+            Self::UnloadModule(_) => "unloaded".to_owned(),
             Self::SetOpenibConf {
                 value: Some(value), ..
-            } => value,
-            Self::SetOpenibConf { value: None, .. } => "(not set)",
+            } => value.clone(),
+            Self::SetOpenibConf { value: None, .. } => "(not set)".to_owned(),
+            Self::Driver(change) => change.desired(),
+            Self::Fabric(change) => change.desired(),
+            Self::Tuning(change) => change.desired(),
         }
     }
 
-    /// What it costs. A load breaks nobody, an edit nothing until openibd restarts; an unload may.
-    #[must_use]
-    pub fn cost(&self) -> Cost {
+    /// A load breaks nobody, an edit nothing until openibd restarts; an unload may.
+    fn cost(&self) -> Cost {
         match self {
             Self::LoadModule(_) | Self::SetOpenibConf { .. } => Cost::None,
             Self::UnloadModule(_) => Cost::Traffic,
+            Self::Driver(change) => change.cost(),
+            Self::Fabric(change) => change.cost(),
+            Self::Tuning(change) => change.cost(),
         }
     }
 
-    /// What will be different.
-    #[must_use]
-    pub fn effect(&self) -> String {
+    fn lasts(&self) -> Lasts {
         match self {
+            Self::LoadModule(_) | Self::UnloadModule(_) => Lasts::Boot,
+            Self::SetOpenibConf { .. } => Lasts::Always,
+            Self::Driver(change) => change.lasts(),
+            Self::Fabric(change) => change.lasts(),
+            Self::Tuning(change) => change.lasts(),
+        }
+    }
+
+    fn effect(&self) -> String {
+        match self {
+            Self::Driver(change) => change.effect(),
+            Self::Fabric(change) => change.effect(),
+            Self::Tuning(change) => change.effect(),
             Self::LoadModule(name) => {
                 format!("{name} and what it depends on are loaded, until the next boot")
             }
@@ -93,16 +152,25 @@ impl Change {
         }
     }
 
-    /// How it is known to be done.
-    #[must_use]
-    pub fn verification(&self) -> String {
+    fn verification(&self) -> String {
         match self {
+            Self::Driver(change) => change.verification(),
+            Self::Fabric(change) => change.verification(),
+            Self::Tuning(change) => change.verification(),
             Self::LoadModule(name) => format!("/proc/modules shows {name} Live"),
             Self::UnloadModule(name) => format!("/proc/modules does not show {name}"),
             Self::SetOpenibConf { key, .. } => {
                 format!("the last assignment of {key} in /etc/infiniband/openib.conf")
             }
         }
+    }
+}
+
+impl Change {
+    /// What is changed, whatever the value: the name in the journal.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.kind(), self.target())
     }
 
     /// The name under which attempts are counted.
@@ -118,6 +186,8 @@ impl Change {
 pub struct Action {
     /// What is changed.
     pub change: Change,
+    /// What brings back what was there before, for the journal; `None` where the change keeps its own account.
+    pub undo: Option<Change>,
     /// What was seen, and must still be so when the action runs.
     pub precondition: String,
     /// Attempts made under this install hash.
@@ -169,8 +239,8 @@ impl Action {
     pub fn status(&self) -> ActionStatus {
         ActionStatus {
             kind: self.change.kind().to_owned(),
-            target: self.change.target().to_owned(),
-            desired: self.change.desired().to_owned(),
+            target: self.change.target(),
+            desired: self.change.desired(),
             cost: self.change.cost(),
             attempts: self.attempts,
             message: shorten(&self.message(), MESSAGE_LIMIT),

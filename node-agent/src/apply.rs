@@ -7,6 +7,7 @@ use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
+use crate::action::Explain;
 use crate::cdi;
 use crate::decide::Decision;
 use crate::desired::Desired;
@@ -103,7 +104,7 @@ pub fn run_actions(
 ) -> Result<(), StoreError> {
     for action in plan.runnable(allowed) {
         let change = &action.change;
-        let result = execute(settings, &observed.state, change, &mut applied.memory, now);
+        let result = execute(settings, &observed.state, action, &mut applied.memory, now);
         let name = format!("{} {}", change.kind(), change.target());
         match &result {
             Ok(()) => tracing::info!(action = name, "done"),

@@ -11,6 +11,7 @@ use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
+use crate::action::Explain;
 use crate::apply::apply;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
@@ -292,7 +293,7 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
     let desired = desired(&config.config)?;
     let mut unmet = 0;
     for change in desired.changes() {
-        match verify(&settings.root, &change) {
+        match verify(settings, &change) {
             Ok(()) => println!(
                 "ok     {} {} = {}",
                 change.kind(),

@@ -19,7 +19,7 @@ use crate::foreign::{self, Foreign, ForeignMemory};
 use crate::handover::offered;
 use crate::held::Held;
 use crate::observed::{Kept, Observed};
-use crate::planner::{self, Memory, Plan};
+use crate::planner::{self, Memory, Plan, World};
 use crate::policies::policies;
 use crate::previous::previous;
 use crate::rates::{self, Rates};
@@ -91,12 +91,12 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let restricted = previous
         .known()
         .map(|partition| restricted(observed, desired, &context, partition));
-    let devices = settled.partition.iter();
-    let mut devices = devices.map(|partition| devices::devices(&context, partition));
-    let devices = devices.next().unwrap_or_default();
+    let partition = settled.partition.as_ref();
+    let devices = partition
+        .map(|partition| devices::devices(&context, partition))
+        .unwrap_or_default();
     findings.extend(devices.findings.iter().cloned());
-    let memory = observed.before.memory.clone().current(desired);
-    let plan = planner::plan(&observed.state, desired, &memory, now);
+    let (plan, memory) = planned(observed, desired, &machine, now);
     findings.extend(plan.findings.iter().cloned());
     findings::sort(&mut findings);
     let in_use = in_use(&held, &devices.untouched);
@@ -119,6 +119,23 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         memory,
         findings,
     }
+}
+
+fn planned(
+    observed: &Observed,
+    desired: &Desired,
+    machine: &Machine,
+    now: Timestamp,
+) -> (Plan, Memory) {
+    let memory = observed.before.memory.clone().current(desired);
+    let plan = planner::plan(&World {
+        state: &observed.state,
+        machine,
+        desired,
+        memory: &memory,
+        now,
+    });
+    (plan, memory)
 }
 
 fn learn_rates(observed: &Observed) -> Rates {

@@ -1,13 +1,17 @@
 //! Runs one action and proves its effect. The result of a command is never the proof: `/proc/modules` and the file are
 //! read again. Called by [`crate::apply`].
 
+mod driver;
+mod fabric;
+mod tuning;
+
 use host::facts::kernel;
 use host::root::Root;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
-use crate::action::Change;
+use crate::action::{Action, Change};
 use crate::command::{CommandError, Outcome};
 use crate::gather::chain;
 use crate::host_state::HostState;
@@ -58,17 +62,23 @@ pub enum ExecuteError {
     OpenibConf(#[from] OpenibConfError),
 }
 
-/// Runs `change` with its attempt counted and its old value noted; both are on disk before anything happens.
+/// Runs `action` with its attempt counted and its old value noted; both are on disk before anything happens.
 pub fn execute(
     settings: &Settings,
     state: &HostState,
-    change: &Change,
+    action: &Action,
     memory: &mut Memory,
     now: Timestamp,
 ) -> Result<(), ExecuteError> {
-    let root = &settings.root;
+    let (root, change) = (&settings.root, &action.change);
     memory.attempts.begin(change, now);
     write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
+    if let Some(undo) = &action.undo {
+        memory
+            .journal
+            .changing(change, undo, &state.boot_id, Time(now));
+        write_json(root, JOURNAL_FILE, &memory.journal)?;
+    }
     let result = perform(settings, state, change, memory, now);
     let error = result.as_ref().err().map(|error| chain(error));
     memory.attempts.end(change, error.as_deref());
@@ -90,7 +100,7 @@ fn perform(
             judge(
                 &format!("modprobe {name}"),
                 outcome,
-                verify(&settings.root, change),
+                verify(settings, change),
             )?;
             memory
                 .journal
@@ -98,11 +108,7 @@ fn perform(
         }
         Change::UnloadModule(name) => {
             let outcome = settings.module_tool().unload(name)?;
-            judge(
-                &format!("rmmod {name}"),
-                outcome,
-                verify(&settings.root, change),
-            )?;
+            judge(&format!("rmmod {name}"), outcome, verify(settings, change))?;
             memory.journal.modules.remove(name);
         }
         Change::SetOpenibConf {
@@ -110,7 +116,7 @@ fn perform(
             value: Some(value),
         } => {
             set_key(settings, state, key, value, memory, now)?;
-            verified("the edit", verify(&settings.root, change))?;
+            verified("the edit", verify(settings, change))?;
         }
         Change::SetOpenibConf { key, value: None } => {
             let text = read_text(&settings.root, OPENIB_CONF)?.unwrap_or_default();
@@ -121,6 +127,12 @@ fn perform(
             )?;
             memory.journal.openib_conf.remove(key);
         }
+        Change::Driver(change) => driver::perform(settings, state, change)?,
+        Change::Fabric(change) => fabric::perform(settings, state, change)?,
+        Change::Tuning(change) => tuning::perform(settings, state, change)?,
+    }
+    if let Change::Driver(_) | Change::Fabric(_) | Change::Tuning(_) = change {
+        verified(&change.place(), verify(settings, change))?;
     }
     Ok(())
 }
@@ -178,8 +190,12 @@ fn set_key(
 }
 
 /// Reads again whether `change` has its effect; the error says what is there instead.
-pub fn verify(root: &Root, change: &Change) -> Result<(), String> {
+pub fn verify(settings: &Settings, change: &Change) -> Result<(), String> {
+    let root = &settings.root;
     match change {
+        Change::Driver(change) => driver::verify(settings, change),
+        Change::Fabric(change) => fabric::verify(settings, change),
+        Change::Tuning(change) => tuning::verify(settings, change),
         Change::LoadModule(name) => match module(root, name)? {
             Some(ModuleState::Live) => Ok(()),
             Some(other) => Err(format!("{name} is {other:?}")),

@@ -8,7 +8,7 @@ use topology::fact::Fact;
 use crate::modules::{ModuleName, Modules};
 
 /// What was read from the host for the planner.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostState {
     /// Boot id of the running kernel.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::action::{Change, Explain, Lasts};
 use crate::modules::ModuleName;
 
 /// Everything that was changed and not restored.
@@ -16,6 +17,37 @@ pub struct Journal {
     pub modules: BTreeMap<ModuleName, LoadedModule>,
     /// Keys that the agent set in openib.conf.
     pub openib_conf: BTreeMap<String, SetKey>,
+    /// Every other change, by [`Change::place`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub changed: BTreeMap<String, Changed>,
+}
+
+/// A change and what undoes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    /// What the agent did last.
+    pub done: Change,
+    /// What brings back the state from before the agent first changed it.
+    pub undo: Change,
+    /// The boot in which it was done.
+    pub boot_id: String,
+    /// When.
+    pub at: Time,
+    /// Whether the agent stands by it: another value means that someone else changed it.
+    pub asserted: bool,
+}
+
+impl Changed {
+    /// Whether what was done should still be there by itself in the boot `boot_id`.
+    #[must_use]
+    pub fn lasts(&self, boot_id: &str) -> bool {
+        match self.done.lasts() {
+            Lasts::Always => true,
+            Lasts::Boot => self.boot_id == boot_id,
+            Lasts::Device => false,
+        }
+    }
 }
 
 /// A module that the agent loaded.
@@ -58,6 +90,28 @@ impl Journal {
         self.openib_conf
             .values_mut()
             .for_each(|entry| entry.asserted = false);
+        self.changed
+            .values_mut()
+            .for_each(|entry| entry.asserted = false);
+    }
+
+    /// Notes a change that is about to be made. The oldest undo is kept: it is what a restore goes back to. A change that
+    /// brings that state back leaves nothing to restore.
+    pub fn changing(&mut self, done: &Change, undo: &Change, boot_id: &str, at: Time) {
+        let place = done.place();
+        let first = self.changed.remove(&place).map(|entry| entry.undo);
+        let undo = first.unwrap_or_else(|| undo.clone());
+        if undo == *done {
+            return;
+        }
+        let entry = Changed {
+            done: done.clone(),
+            undo,
+            boot_id: boot_id.to_owned(),
+            at,
+            asserted: true,
+        };
+        self.changed.insert(place, entry);
     }
 
     /// Notes a module that is loaded and verified.

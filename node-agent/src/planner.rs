@@ -1,20 +1,24 @@
-//! Decides what to change on a host: `(state, desired, memory, now) → plan`. Pure; called by [`crate::decide`] once per
+//! Decides what to change on a host: [`World`] → [`Plan`]. Pure; called by [`crate::decide`] once per
 //! cycle. What cannot or must not be done becomes a finding, never a half-done action.
 
 use crds::node::{Cost, Finding, PlanStatus};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
+use topology::machine::Machine;
 
-use crate::action::{Action, BUDGET, Blocked, Change};
+use crate::action::{Action, BUDGET, Blocked, Change, Explain};
 use crate::attempts::Attempts;
 use crate::desired::Desired;
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::journal::Journal;
 
+mod driver;
+mod fabric;
 mod modules;
 mod openib;
 mod restore;
+mod tuning;
 
 pub use restore::restore;
 
@@ -39,6 +43,21 @@ impl Memory {
         }
         Self { attempts, ..self }
     }
+}
+
+/// Everything that a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    /// What was read from the host.
+    pub state: &'a HostState,
+    /// GPUs and NICs, with roles.
+    pub machine: &'a Machine,
+    /// What is asked.
+    pub desired: &'a Desired,
+    /// What is remembered.
+    pub memory: &'a Memory,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// What to change, in order, and what stands in the way.
@@ -76,11 +95,44 @@ impl Plan {
         self.findings.push(id.about(component, message));
     }
 
+    /// Plans `change`, unless someone else undid it after us. `undo` brings back what `seen` describes.
+    pub fn ensure(
+        &mut self,
+        world: &World<'_>,
+        change: Change,
+        undo: Change,
+        seen: impl Into<String>,
+    ) {
+        let memory = world.memory;
+        let ours = memory.journal.changed.get(&change.place());
+        let lost = ours.is_some_and(|ours| {
+            ours.asserted && ours.done == change && ours.lasts(&world.state.boot_id)
+        });
+        if lost {
+            return self.contested(&change, &seen.into());
+        }
+        self.act(change, seen.into(), memory, world.now);
+        if let Some(action) = self.actions.last_mut() {
+            action.undo = Some(undo);
+        }
+    }
+
+    fn contested(&mut self, change: &Change, seen: &str) {
+        let message = format!(
+            "{} = {} was set by this agent, and now {seen}: someone else changes it. Nothing is set again until the cluster's specification changes or the GpuRdmaNode is annotated with {}",
+            change.target(),
+            change.desired(),
+            crds::names::RESET_ATTEMPTS
+        );
+        self.find(FindingId::ForeignOwner, change.target(), message);
+    }
+
     fn act(&mut self, change: Change, precondition: String, memory: &Memory, now: Timestamp) {
         let (attempts, last_error) = memory.attempts.of(&change);
         let blocked = memory.attempts.blocks(&change, now);
         let action = Action {
             change,
+            undo: None,
             precondition,
             attempts,
             budget: BUDGET,
@@ -95,14 +147,24 @@ impl Plan {
     }
 }
 
-/// What brings the host from `state` to what is desired.
+/// What brings the host to what is desired.
 #[must_use]
-pub fn plan(state: &HostState, desired: &Desired, memory: &Memory, now: Timestamp) -> Plan {
+pub fn plan(world: &World<'_>) -> Plan {
+    let World {
+        state,
+        desired,
+        memory,
+        now,
+        ..
+    } = *world;
     let mut plan = Plan::default();
+    driver::plan(&mut plan, world);
     for name in &desired.modules {
         modules::load(&mut plan, name, state, memory, now);
     }
     openib::keys(&mut plan, state, desired, memory, now);
+    fabric::plan(&mut plan, world);
+    tuning::plan(&mut plan, world);
     plan
 }
 

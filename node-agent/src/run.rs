@@ -62,7 +62,7 @@ pub async fn run(client: Client, settings: Settings, name: String) -> Result<(),
         node: None,
         listed: false,
     };
-    agent.run(events).await
+    Box::pin(agent.run(events)).await
 }
 
 impl Agent {

@@ -33,6 +33,13 @@ impl<T> Fact<T> {
     }
 }
 
+/// Nobody looked: neither a value nor its absence may be taken from that.
+impl<T> Default for Fact<T> {
+    fn default() -> Self {
+        Self::Unreadable("nobody looked for it".to_owned())
+    }
+}
+
 impl<T> From<Option<T>> for Fact<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Absent, Self::Known)

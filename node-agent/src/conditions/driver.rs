@@ -3,7 +3,7 @@
 use crds::reasons::NodeReason;
 
 use super::{Judge, Verdict, verdict};
-use crate::action::Blocked;
+use crate::action::{Blocked, Explain};
 
 impl Judge<'_> {
     /// Network functions of Mellanox, with or without a driver.

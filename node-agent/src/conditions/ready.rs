@@ -6,7 +6,7 @@ use crds::reasons::NodeReason;
 use topology::policy::ResourceKind;
 
 use super::{Judge, Verdict, verdict};
-use crate::action::Blocked;
+use crate::action::{Blocked, Explain};
 use crate::findings::FindingId;
 
 impl Judge<'_> {

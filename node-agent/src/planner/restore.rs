@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
 use super::{Memory, Plan};
-use crate::action::Change;
+use crate::action::{Change, Explain, Lasts};
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::openib_conf;
@@ -13,9 +13,29 @@ use crate::openib_conf;
 #[must_use]
 pub fn restore(state: &HostState, memory: &Memory, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
+    changed(&mut plan, state, memory, now);
     keys(&mut plan, state, memory, now);
     modules(&mut plan, state, memory, now);
     plan
+}
+
+/// The last change is undone first. What does not outlast its boot or device needs no undoing once that is over.
+fn changed(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
+    let mut entries: Vec<_> = memory.journal.changed.values().collect();
+    entries.sort_by(|a, b| (b.at.0, &b.done).cmp(&(a.at.0, &a.done)));
+    for entry in entries {
+        if entry.done.lasts() == Lasts::Always || entry.boot_id == state.boot_id {
+            let precondition = format!(
+                "{} was set by this agent at {}",
+                entry.done.desired(),
+                entry.at.0
+            );
+            plan.act(entry.undo.clone(), precondition, memory, now);
+            if let Some(action) = plan.actions.last_mut() {
+                action.undo = Some(entry.undo.clone());
+            }
+        }
+    }
 }
 
 /// A module that we loaded in another boot is no longer loaded by us.

@@ -113,10 +113,14 @@ fn golden(scenario: &str, plan: &Plan) {
 }
 
 fn check(scenario: &str, state: &HostState, desired: &Desired, memory: Memory) {
-    golden(
-        scenario,
-        &plan(state, desired, &memory.current(desired), now()),
-    );
+    let world = World {
+        state,
+        machine: &Machine::default(),
+        desired,
+        memory: &memory.current(desired),
+        now: now(),
+    };
+    golden(scenario, &plan(&world));
 }
 
 #[test]
@@ -350,4 +354,37 @@ fn only_what_is_allowed_runs() {
     assert_eq!(plan.runnable(Cost::Traffic).count(), 1);
     let status = plan.status("hash").unwrap().unwrap();
     assert_eq!((status.cost, status.hash.len()), (Cost::Traffic, 64));
+}
+
+#[test]
+fn what_another_took_back_is_not_set_again() {
+    let change = Change::SetOpenibConf {
+        key: "UMAD_LOAD".to_owned(),
+        value: Some("yes".to_owned()),
+    };
+    let undo = Change::SetOpenibConf {
+        key: "UMAD_LOAD".to_owned(),
+        value: None,
+    };
+    let mut memory = Memory::default();
+    let at = time("2026-03-01T11:00:00Z");
+    memory.journal.changing(&change, &undo, BOOT, at.clone());
+    let (state, desired) = (host(), Desired::default());
+    let ensured = |memory: &Memory| {
+        let world = World {
+            state: &state,
+            machine: &Machine::default(),
+            desired: &desired,
+            memory,
+            now: now(),
+        };
+        let mut plan = Plan::default();
+        plan.ensure(&world, change.clone(), undo.clone(), "it is not set");
+        (plan.actions.len(), plan.findings.len())
+    };
+    assert_eq!(ensured(&memory), (0, 1));
+    memory.journal.release();
+    assert_eq!(ensured(&memory), (1, 0));
+    memory.journal.changing(&undo, &undo, BOOT, at);
+    assert_eq!(memory.journal.changed.len(), 0, "back where it was");
 }
