@@ -29,6 +29,12 @@ pub struct Sourced<T> {
     pub fact: Fact<T>,
 }
 
+impl<T> Default for Sourced<T> {
+    fn default() -> Self {
+        Self::new("nowhere", Fact::default())
+    }
+}
+
 impl<T> Sourced<T> {
     /// The outcome of reading `source`.
     pub(crate) fn new(source: impl Into<String>, fact: Fact<T>) -> Self {
@@ -39,9 +45,9 @@ impl<T> Sourced<T> {
     }
 }
 
-/// All facts of one machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// All facts of one machine. One that a file written by an older version does not have was not looked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Facts {
     /// Identity of this boot.
     pub boot_id: Sourced<String>,
@@ -57,6 +63,8 @@ pub struct Facts {
     pub vendor: Sourced<String>,
     /// Loaded kernel modules, by name.
     pub modules: Sourced<Vec<kernel::Module>>,
+    /// Modules that are part of the running kernel.
+    pub built_in: Sourced<Vec<String>>,
     /// Whether the kernel offers the peer-memory interface of MLNX_OFED and DOCA-OFED.
     pub peer_memory_symbol: Sourced<bool>,
     /// Clients that have registered with that interface.
@@ -67,6 +75,8 @@ pub struct Facts {
     pub ofed_version: Sourced<String>,
     /// `openib.conf`, as it is.
     pub openib_conf: Sourced<String>,
+    /// Who would read it.
+    pub openibd: driver::Openibd,
     /// `NCCL_TOPO_FILE` of `/etc/nccl.conf`.
     pub nccl_topo_file: Sourced<String>,
     /// NCCL topology files that are in use here, with their text.
@@ -81,23 +91,51 @@ pub struct Facts {
     pub links: BTreeMap<PciAddress, pci_link::PciLink>,
 }
 
-/// Reads every fact below `root`.
+impl Facts {
+    /// What the search through the kernel's symbols found, if it would find the same with `modules` in the boot
+    /// `boot_id`.
+    fn symbol_with(
+        &self,
+        boot_id: &Sourced<String>,
+        modules: &Sourced<Vec<kernel::Module>>,
+    ) -> Option<Sourced<bool>> {
+        let names = |modules: &Sourced<Vec<kernel::Module>>| {
+            let modules = modules.fact.known()?.iter();
+            Some(
+                modules
+                    .map(|module| module.name.clone())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let same = names(&self.modules).is_some() && names(&self.modules) == names(modules);
+        let known = same && self.boot_id.fact.known().is_some() && self.boot_id == *boot_id;
+        known.then(|| self.peer_memory_symbol.clone())
+    }
+}
+
+/// Reads every fact below `root`. The kernel's symbols, which are many, are searched again only where the loaded modules
+/// are not those of `before`.
 #[must_use]
-pub fn facts(root: &Root, options: &Options) -> Facts {
+pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
     let machine = machine(root, options);
+    let kernel_release = kernel::release(root);
+    let (boot_id, modules) = (kernel::boot_id(root), kernel::modules(root));
+    let symbol = before.and_then(|before| before.symbol_with(&boot_id, &modules));
     Facts {
-        boot_id: kernel::boot_id(root),
-        kernel_release: kernel::release(root),
+        boot_id,
+        built_in: kernel::built_in(root, kernel_release.fact.known().map(String::as_str)),
+        kernel_release,
         os: platform::os_release(root),
         hypervisor: platform::hypervisor(root),
         product: platform::product(root),
         vendor: platform::vendor(root),
-        modules: kernel::modules(root),
-        peer_memory_symbol: driver::peer_memory_symbol(root),
+        modules,
+        peer_memory_symbol: symbol.unwrap_or_else(|| driver::peer_memory_symbol(root)),
         peer_memory_clients: driver::peer_memory_clients(root),
         gpu_driver: driver::gpu_driver(root),
         ofed_version: driver::ofed_version(root),
         openib_conf: driver::openib_conf(root),
+        openibd: driver::openibd(root),
         nccl_topo_file: topology_files::nccl_topo_file(root),
         topology_files: topology_files::files(root),
         rdma: fabric::rdma_devices(root, &machine),

@@ -135,7 +135,7 @@ fn a_five_digit_domain_is_read() {
         )
     );
     assert_eq!(
-        facts(&root, &Options::default()).hypervisor.fact,
+        facts(&root, &Options::default(), None).hypervisor.fact,
         Fact::Known(true)
     );
 }

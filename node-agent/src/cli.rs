@@ -191,7 +191,7 @@ fn facts(settings: &Settings) -> host::facts::Facts {
     let options = host::machine::Options {
         gpu_vendors: settings.gpu_vendors.clone(),
     };
-    host::facts::facts(&settings.root, &options)
+    host::facts::facts(&settings.root, &options, None)
 }
 
 /// What is asked: a `GpuRdmaNode`, told by its `kind`, or a bare configuration.

@@ -179,7 +179,7 @@ fn set_key(
         after: value.to_owned(),
         boot_id: state.boot_id.clone(),
         at: Time(now),
-        openibd: state.openibd_invocation.clone(),
+        openibd: state.facts.openibd.invocation.known().cloned(),
         asserted: true,
     };
     memory.journal.key_set(key, set);

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crds::node::Finding;
-use host::facts::{driver, kernel, platform, topology_files};
-use host::machine::{self, Options};
+use host::facts::{Facts, facts};
+use host::machine::Options;
 use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
@@ -15,14 +15,13 @@ use topology::machine::Machine;
 
 use crate::evidence::Evidence;
 use crate::findings::FindingId;
-use crate::host_state::HostState;
+use crate::host_state::{HostState, NoBootId};
 use crate::injection::{self, Injection};
-use crate::modules::{self, ModuleName};
 use crate::observed::{Before, Observed, Platform};
 use crate::podresources;
 use crate::reader::{Reader, ReaderError};
 use crate::session::Session;
-use crate::settings::{OPENIB_CONF, Settings};
+use crate::settings::Settings;
 use crate::state_files;
 use crate::store::read_text;
 
@@ -33,8 +32,8 @@ const DEADLINE: Duration = Duration::from_secs(20);
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
     /// The boot id, without which nothing is decided, could not be read.
-    #[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
-    BootId(String),
+    #[error(transparent)]
+    BootId(#[from] NoBootId),
     /// The host could not be read in time.
     #[error(transparent)]
     Reader(#[from] ReaderError),
@@ -50,32 +49,34 @@ pub async fn gather(
     now: Timestamp,
 ) -> Result<Observed, GatherError> {
     let (own, last) = (settings.clone(), session.last().cloned());
+    let known = session.facts();
     let kubelet = ask_kubelet(settings, session, now).await;
-    let work = move || gather_host(&own, kubelet, last.as_ref());
+    let work = move || gather_host(&own, kubelet, last.as_ref(), known.as_deref());
     session.reader.read(DEADLINE, work).await?
 }
 
 /// Everything but the kubelet, whose answer is given. `last` is what the agent's own files said last, for those that
-/// cannot be read now.
+/// cannot be read now; `known` are the facts of the last turn.
 pub fn gather_host(
     settings: &Settings,
     kubelet: Evidence,
     last: Option<&Before>,
+    known: Option<&Facts>,
 ) -> Result<Observed, GatherError> {
-    let root = &settings.root;
     let options = Options {
         gpu_vendors: settings.gpu_vendors.clone(),
     };
     let mut findings = Vec::new();
-    let state = host_state(root, &mut findings)?;
+    let state = HostState::try_from(facts(&settings.root, &options, known))?;
+    unreadable_built_in(&state.facts, &mut findings);
     let before = state_files::read(settings, &state.boot_id, last, &mut findings);
-    let machine = machine(root, &options, &mut findings);
+    let machine = machine(&state.facts, &mut findings);
     let injection = injection(settings, &machine, &mut findings);
     if let Some(why) = kubelet.silence() {
         let message = format!("{why}. Devices admitted before stay; others wait for the answer");
         findings.push(FindingId::KubeletUnreachable.about("kubelet", message));
     }
-    let platform = platform(root);
+    let platform = Platform::from(&state.facts);
     Ok(Observed {
         machine,
         platform,
@@ -116,62 +117,18 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Not all of `host::facts::facts`: a search through the kernel's symbols is too much for every ten seconds.
-fn host_state(root: &Root, findings: &mut Vec<Finding>) -> Result<HostState, GatherError> {
-    let found = kernel::boot_id(root);
-    let boot_id = match found.fact {
-        Fact::Known(id) => id,
-        Fact::Absent => return Err(GatherError::BootId(format!("{} is absent", found.source))),
-        Fact::Unreadable(why) => return Err(GatherError::BootId(why)),
-    };
-    let release = kernel::release(root).fact.known().cloned();
-    let openib_conf = match read_text(root, OPENIB_CONF) {
-        Ok(text) => Fact::from(text),
-        Err(error) => Fact::Unreadable(error.chain()),
-    };
-    Ok(HostState {
-        boot_id,
-        modules: modules::from_facts(kernel::modules(root).fact),
-        built_in: built_in(root, release.as_deref(), findings),
-        openib_conf,
-        infiniband_dir: root.resolve("/etc/infiniband").is_ok(),
-        openibd: root.resolve("/etc/init.d/openibd").is_ok(),
-        openibd_invocation: openibd_invocation(root),
-        ofed: driver::ofed_version(root).fact.known().is_some(),
-    })
-}
-
-/// `modules.builtin` of the running kernel: one path per line, `kernel/drivers/…/ib_core.ko` (kbuild, kmod).
-fn built_in(
-    root: &Root,
-    release: Option<&str>,
-    findings: &mut Vec<Finding>,
-) -> BTreeSet<ModuleName> {
-    let Some(release) = release else {
-        return BTreeSet::new();
-    };
-    let path = format!("/lib/modules/{release}/modules.builtin");
-    let text = read_text(root, &path).unwrap_or_else(|error| {
-        findings.push(FindingId::HostUnreadable.about(&path, error.chain()));
-        None
-    });
-    let name = |line: &str| {
-        let file = line.rsplit('/').next()?;
-        ModuleName::new(file.trim().strip_suffix(".ko")?).ok()
-    };
-    text.unwrap_or_default().lines().filter_map(name).collect()
-}
-
-/// systemd keeps the id of a unit's present run as the target of a link (`systemd.exec(5)`, `$INVOCATION_ID`).
-fn openibd_invocation(root: &Root) -> Option<String> {
-    root.link_target("/run/systemd/units/invocation:openibd.service")
-        .ok()
+fn unreadable_built_in(facts: &Facts, findings: &mut Vec<Finding>) {
+    let (file, known) = (&facts.built_in, facts.kernel_release.fact.known());
+    if let (Fact::Unreadable(why), Some(_)) = (&file.fact, known) {
+        findings.push(FindingId::HostUnreadable.about(&file.source, why));
+    }
 }
 
 /// The machine, with the distances of the first topology file that can be read.
-fn machine(root: &Root, options: &Options, findings: &mut Vec<Finding>) -> Machine {
-    let mut machine = machine::machine(root, options);
-    for file in &topology_files::files(root) {
+#[must_use]
+pub fn machine(facts: &Facts, findings: &mut Vec<Finding>) -> Machine {
+    let mut machine = facts.machine.clone();
+    for file in &facts.topology_files {
         let Fact::Known(text) = &file.fact else {
             continue;
         };
@@ -186,24 +143,6 @@ fn machine(root: &Root, options: &Options, findings: &mut Vec<Finding>) -> Machi
         }
     }
     machine
-}
-
-fn platform(root: &Root) -> Platform {
-    let os = platform::os_release(root)
-        .fact
-        .known()
-        .map(|os| match &os.version_id {
-            Some(version) => format!("{} {version}", os.id),
-            None => os.id.clone(),
-        });
-    Platform {
-        os,
-        kernel: kernel::release(root).fact.known().cloned(),
-        gpu_driver: driver::gpu_driver(root)
-            .fact
-            .known()
-            .map(|driver| driver.version.clone()),
-    }
 }
 
 fn injection(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>) -> Injection {

@@ -1,32 +1,49 @@
-//! The part of the host's state that the planner decides on. Pure data; [`crate::gather`] fills it.
+//! The host's state as the planner sees it: all facts, and the few of them that must be understood first. Pure data.
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use host::facts::Facts;
 use topology::fact::Fact;
 
-use crate::modules::{ModuleName, Modules};
+use crate::modules::{self, ModuleName, Modules};
 
 /// What was read from the host for the planner.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostState {
     /// Boot id of the running kernel.
     pub boot_id: String,
-    /// `/proc/modules`.
+    /// Loaded modules.
     pub modules: Fact<Modules>,
-    /// Modules that are part of the kernel itself (`modules.builtin`, `/sys/module`).
+    /// Modules that are part of the kernel itself (`modules.builtin`).
     pub built_in: BTreeSet<ModuleName>,
-    /// Text of `/etc/infiniband/openib.conf`.
-    pub openib_conf: Fact<String>,
-    /// Whether `/etc/infiniband` is there.
-    pub infiniband_dir: bool,
-    /// Whether `/etc/init.d/openibd` is there: who reads openib.conf.
-    pub openibd: bool,
-    /// systemd's invocation id of `openibd.service`; a restart gives another.
-    pub openibd_invocation: Option<String>,
-    /// Whether the running RDMA driver is an out-of-tree one (`MLNX_OFED` or DOCA-OFED).
-    pub ofed: bool,
+    /// Everything, each fact with its source.
+    pub facts: Facts,
+}
+
+/// Without a boot id nothing could be told from another boot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("read the host's boot id: {0}; is the host's root mounted where --root says?")]
+pub struct NoBootId(String);
+
+impl TryFrom<Facts> for HostState {
+    type Error = NoBootId;
+
+    fn try_from(facts: Facts) -> Result<Self, NoBootId> {
+        let boot_id = match &facts.boot_id.fact {
+            Fact::Known(id) => id.clone(),
+            Fact::Absent => return Err(NoBootId(format!("{} is absent", facts.boot_id.source))),
+            Fact::Unreadable(why) => return Err(NoBootId(why.clone())),
+        };
+        let built_in = facts.built_in.fact.known().into_iter().flatten();
+        Ok(Self {
+            boot_id,
+            modules: modules::from_facts(facts.modules.fact.clone()),
+            built_in: built_in
+                .filter_map(|name| ModuleName::new(name).ok())
+                .collect(),
+            facts,
+        })
+    }
 }
 
 impl HostState {
@@ -40,5 +57,11 @@ impl HostState {
             Fact::Known(modules) => Some(modules.contains_key(name)),
             Fact::Absent | Fact::Unreadable(_) => None,
         }
+    }
+
+    /// Whether the running RDMA driver is an out-of-tree one (`MLNX_OFED` or DOCA-OFED).
+    #[must_use]
+    pub fn ofed(&self) -> bool {
+        self.facts.ofed_version.fact.known().is_some()
     }
 }

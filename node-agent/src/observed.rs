@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crds::node::Finding;
+use host::facts::Facts;
 use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use topology::machine::Machine;
@@ -46,6 +47,21 @@ pub struct Platform {
     pub kernel: Option<String>,
     /// Version of the GPU driver.
     pub gpu_driver: Option<String>,
+}
+
+impl From<&Facts> for Platform {
+    fn from(facts: &Facts) -> Self {
+        let os = facts.os.fact.known().map(|os| match &os.version_id {
+            Some(version) => format!("{} {version}", os.id),
+            None => os.id.clone(),
+        });
+        let driver = facts.gpu_driver.fact.known();
+        Self {
+            os,
+            kernel: facts.kernel_release.fact.known().cloned(),
+            gpu_driver: driver.map(|driver| driver.version.clone()),
+        }
+    }
 }
 
 /// What the agent wrote before.

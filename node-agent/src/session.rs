@@ -1,5 +1,8 @@
 //! What one process remembers from turn to turn: only what it may forget, because a new agent must decide the same.
 
+use std::sync::Arc;
+
+use host::facts::Facts;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::apply::Applied;
@@ -12,6 +15,7 @@ use crate::observed::{Before, Observed};
 #[derive(Debug, Default)]
 pub struct Session {
     last: Option<Before>,
+    facts: Option<Arc<Facts>>,
     /// The kubelet's socket, and when it was seen first.
     socket: Option<(SocketId, Timestamp)>,
     /// Reads the host.
@@ -25,6 +29,12 @@ impl Session {
         self.last.as_ref()
     }
 
+    /// The facts of the last turn.
+    #[must_use]
+    pub fn facts(&self) -> Option<Arc<Facts>> {
+        self.facts.clone()
+    }
+
     /// The kubelet's socket, and when it was seen first.
     #[must_use]
     pub fn socket(&self) -> Option<&(SocketId, Timestamp)> {
@@ -34,6 +44,7 @@ impl Session {
     /// Notes what was seen at `now`.
     pub fn saw(&mut self, observed: &Observed, now: Timestamp) {
         self.last = Some(observed.before.clone());
+        self.facts = Some(Arc::new(observed.state.facts.clone()));
         let seen = observed.kubelet.socket();
         let same = |(id, _): &(SocketId, Timestamp)| Some(id) == seen;
         if !self.socket.as_ref().is_some_and(same) {

@@ -120,7 +120,7 @@ fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn read(root: &Root) -> Facts {
-    facts(root, &Options::default())
+    facts(root, &Options::default(), None)
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_copied_reads_as_the_machine_did() {
     assert_eq!(gids[0].netdev, Fact::Known("enx000000000002".to_owned()));
     assert_eq!(
         after.openib_conf.fact,
-        Fact::Known("ONBOOT=yes\nNODE_DESC=masked".to_owned())
+        Fact::Known("ONBOOT=yes\nNODE_DESC=masked\n".to_owned())
     );
     assert_eq!(after.modules, before.modules);
 }

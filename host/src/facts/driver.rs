@@ -1,6 +1,7 @@
 //! The GPU driver, the RDMA stack's version and settings, and what stands between them.
 
 use serde::{Deserialize, Serialize};
+use topology::fact::Fact;
 
 use super::Sourced;
 use crate::parse::checked;
@@ -96,8 +97,39 @@ pub fn ofed_version(root: &Root) -> Sourced<String> {
     Sourced::new(path, root.read(path))
 }
 
-/// `openib.conf`, as it is: openibd sources it as shell, so it is not interpreted here.
+/// `openib.conf`, byte for byte: openibd sources it as shell, so it is not interpreted here.
 #[must_use]
 pub fn openib_conf(root: &Root) -> Sourced<String> {
-    Sourced::new(OPENIB_CONF, root.read(OPENIB_CONF))
+    let fact = match fact(root.bytes(OPENIB_CONF)) {
+        Fact::Known(bytes) => String::from_utf8(bytes).map_or_else(
+            |_| Fact::Unreadable(format!("read {OPENIB_CONF}: not UTF-8")),
+            Fact::Known,
+        ),
+        Fact::Absent => Fact::Absent,
+        Fact::Unreadable(why) => Fact::Unreadable(why),
+    };
+    Sourced::new(OPENIB_CONF, fact)
+}
+
+/// Who reads `openib.conf`, and when that was last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Openibd {
+    /// Whether `/etc/infiniband` is there.
+    pub directory: bool,
+    /// Whether `/etc/init.d/openibd` is there.
+    pub program: bool,
+    /// systemd's invocation id of `openibd.service`: a restart gives another. systemd keeps it as the target of a link
+    /// (`systemd.exec(5)`, `$INVOCATION_ID`).
+    pub invocation: Fact<String>,
+}
+
+/// Who reads `openib.conf`.
+#[must_use]
+pub fn openibd(root: &Root) -> Openibd {
+    Openibd {
+        directory: root.resolve("/etc/infiniband").is_ok(),
+        program: root.resolve("/etc/init.d/openibd").is_ok(),
+        invocation: fact(root.link_target("/run/systemd/units/invocation:openibd.service")),
+    }
 }

@@ -52,6 +52,26 @@ pub fn release(root: &Root) -> Sourced<String> {
     Sourced::new(RELEASE, root.read(RELEASE))
 }
 
+/// Modules that are part of the kernel `release`: one path per line, `kernel/drivers/…/ib_core.ko` (kbuild
+/// `modules.builtin`). Without a release nobody can look.
+#[must_use]
+pub fn built_in(root: &Root, release: Option<&str>) -> Sourced<Vec<String>> {
+    let Some(release) = release else {
+        let why = "the kernel's release is not known".to_owned();
+        return Sourced::new("/lib/modules", Fact::Unreadable(why));
+    };
+    let path = format!("/lib/modules/{release}/modules.builtin");
+    let name = |line: &str| {
+        let file = line.rsplit('/').next()?;
+        let name = file.trim().strip_suffix(".ko")?;
+        Some(name.replace('-', "_"))
+    };
+    let fact = root
+        .read(&path)
+        .map(|text| text.lines().filter_map(name).collect());
+    Sourced::new(path, fact)
+}
+
 /// Loaded modules, by name.
 #[must_use]
 pub fn modules(root: &Root) -> Sourced<Vec<Module>> {

@@ -12,7 +12,7 @@ fn read(files: &[(&str, &str)]) -> Facts {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
-    facts(&Root::new(directory.path()), &Options::default())
+    facts(&Root::new(directory.path()), &Options::default(), None)
 }
 
 fn driver(line: &str) -> Fact<GpuDriver> {
@@ -126,7 +126,7 @@ fn the_peer_memory_symbol_is_matched_whole() {
     );
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(directory.path().join("proc/kallsyms")).unwrap();
-    let facts = facts(&Root::new(directory.path()), &Options::default());
+    let facts = facts(&Root::new(directory.path()), &Options::default(), None);
     assert!(
         matches!(facts.peer_memory_symbol.fact, Fact::Unreadable(why) if why.contains("directory"))
     );

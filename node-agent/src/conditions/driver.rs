@@ -31,7 +31,7 @@ impl Judge<'_> {
         if let Some(unmet) = self.failed().or_else(|| self.unmet()) {
             return unmet;
         }
-        let driver = if state.ofed {
+        let driver = if state.ofed() {
             "MLNX_OFED or DOCA-OFED"
         } else {
             "the kernel's own driver"

@@ -39,7 +39,7 @@ pub(super) fn keys(
     if let Err(error) = openib_conf::assignments(&text) {
         return plan.find(FindingId::OpenibConfNotPlain, FILE, error.to_string());
     }
-    if !state.openibd {
+    if !state.facts.openibd.program {
         let message = "there is no /etc/init.d/openibd, so nothing on this node reads the file; inbox drivers are configured in /etc/rdma/modules";
         plan.find(FindingId::OpenibConfWithoutOpenibd, FILE, message);
     }
@@ -57,9 +57,9 @@ pub(super) fn keys(
 
 /// The text to edit: empty where the file may be created.
 fn text(plan: &mut Plan, state: &HostState) -> Option<String> {
-    match &state.openib_conf {
+    match &state.facts.openib_conf.fact {
         Fact::Known(text) => Some(text.clone()),
-        Fact::Absent if state.infiniband_dir || state.ofed => Some(String::new()),
+        Fact::Absent if state.facts.openibd.directory || state.ofed() => Some(String::new()),
         Fact::Absent => {
             let message = "driver.openibConf is set, but there is neither /etc/infiniband nor an OFED driver on this node; remove the field, or install the driver that reads it";
             plan.find(FindingId::OpenibConfAbsent, FILE, message);
@@ -126,9 +126,10 @@ impl Key<'_> {
         let Some(set) = self.ours().filter(|set| set.boot_id == state.boot_id) else {
             return;
         };
-        let restarted =
-            state.openibd_invocation.is_some() && state.openibd_invocation != set.openibd;
-        if set.after == self.value && !restarted && state.openibd {
+        let openibd = &state.facts.openibd;
+        let restarted = openibd.invocation.known().is_some()
+            && openibd.invocation.known() != set.openibd.as_ref();
+        if set.after == self.value && !restarted && openibd.program {
             let message = format!(
                 "{}={} is written but not in effect: openibd reads the file when it starts. Restart openibd (it reloads the RDMA stack) or reboot",
                 self.name, self.value

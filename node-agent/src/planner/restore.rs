@@ -55,7 +55,7 @@ fn modules(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) 
 
 fn keys(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
     for (key, set) in &memory.journal.openib_conf {
-        let text = match &state.openib_conf {
+        let text = match &state.facts.openib_conf.fact {
             Fact::Known(text) => text,
             Fact::Absent => continue,
             Fact::Unreadable(why) => {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use crds::cluster::Driver;
 use crds::node::NodeConfig;
+use host::facts::driver::Openibd;
+use host::facts::{Facts, Sourced};
 use topology::fact::Fact;
 
 use super::*;
@@ -34,20 +36,38 @@ fn live(names: &[&str]) -> Fact<Modules> {
     )
 }
 
+fn found<T>(value: T) -> Sourced<T> {
+    Sourced {
+        source: "the test".to_owned(),
+        fact: Fact::Known(value),
+    }
+}
+
 /// A host with OFED, its openib.conf and its modules.
 fn host() -> HostState {
+    let text = "# openibd\nONBOOT=yes\nUMAD_LOAD=no\nSET_IPOIB_CM=\"auto\"\n";
     HostState {
         boot_id: BOOT.to_owned(),
         modules: live(&["mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs"]),
         built_in: BTreeSet::new(),
-        openib_conf: Fact::Known(
-            "# openibd\nONBOOT=yes\nUMAD_LOAD=no\nSET_IPOIB_CM=\"auto\"\n".to_owned(),
-        ),
-        infiniband_dir: true,
-        openibd: true,
-        openibd_invocation: Some("run-1".to_owned()),
-        ofed: true,
+        facts: Facts {
+            openib_conf: found(text.to_owned()),
+            openibd: Openibd {
+                directory: true,
+                program: true,
+                invocation: Fact::Known("run-1".to_owned()),
+            },
+            ofed_version: found("24.10-1.1.4".to_owned()),
+            ..Facts::default()
+        },
     }
+}
+
+/// The host with other facts.
+fn with(change: impl FnOnce(&mut Facts)) -> HostState {
+    let mut host = host();
+    change(&mut host.facts);
+    host
 }
 
 fn asks(modules: &[&str], keys: &[(&str, &str)]) -> Desired {
@@ -231,47 +251,33 @@ fn openib_conf() {
         &asks(&[], &[("RDS_LOAD", "no")]),
         Memory::default(),
     );
-    let twice = HostState {
-        openib_conf: Fact::Known("UMAD_LOAD=yes\nA=1\nUMAD_LOAD=no\n".to_owned()),
-        ..host()
-    };
+    let twice =
+        with(|facts| facts.openib_conf = found("UMAD_LOAD=yes\nA=1\nUMAD_LOAD=no\n".to_owned()));
     check("key_assigned_twice", &twice, &yes, Memory::default());
-    let shell = HostState {
-        openib_conf: Fact::Known("UMAD_LOAD=no\n. /etc/site.conf\n".to_owned()),
-        ..host()
-    };
+    let shell =
+        with(|facts| facts.openib_conf = found("UMAD_LOAD=no\n. /etc/site.conf\n".to_owned()));
     check("file_is_shell", &shell, &yes, Memory::default());
-    let computed = HostState {
-        openib_conf: Fact::Known("NODE_DESC=$(hostname -s)\n".to_owned()),
-        ..host()
-    };
+    let computed = with(|facts| facts.openib_conf = found("NODE_DESC=$(hostname -s)\n".to_owned()));
     check(
         "value_is_computed",
         &computed,
         &asks(&[], &[("NODE_DESC", "n7")]),
         Memory::default(),
     );
-    let absent = HostState {
-        openib_conf: Fact::Absent,
-        ..host()
-    };
+    let absent = with(|facts| facts.openib_conf.fact = Fact::Absent);
     check("file_absent_with_ofed", &absent, &yes, Memory::default());
-    let inbox = HostState {
-        infiniband_dir: false,
-        ofed: false,
-        openibd: false,
-        ..absent.clone()
-    };
+    let inbox = with(|facts| {
+        facts.openib_conf.fact = Fact::Absent;
+        facts.openibd = Openibd::default();
+        facts.ofed_version.fact = Fact::Absent;
+    });
     check("file_absent_inbox", &inbox, &yes, Memory::default());
-    let no_reader = HostState {
-        openibd: false,
-        ..host()
-    };
+    let no_reader = with(|facts| facts.openibd.program = false);
     check("nobody_reads_the_file", &no_reader, &yes, Memory::default());
-    let unreadable = HostState {
-        openib_conf: Fact::Unreadable("read /etc/infiniband/openib.conf: EIO".to_owned()),
-        ..host()
-    };
+    let unreadable = with(|facts| {
+        facts.openib_conf.fact =
+            Fact::Unreadable("read /etc/infiniband/openib.conf: EIO".to_owned());
+    });
     check("file_unreadable", &unreadable, &yes, Memory::default());
 }
 
@@ -284,15 +290,12 @@ fn written_and_in_effect() {
         memory.attempts.install_hash.clone_from(&hash);
         memory
     };
-    let written = HostState {
-        openib_conf: Fact::Known("UMAD_LOAD=yes\n".to_owned()),
-        ..host()
-    };
+    let written = with(|facts| facts.openib_conf = found("UMAD_LOAD=yes\n".to_owned()));
     check("written_not_in_effect", &written, &asked, ours());
-    let restarted = HostState {
-        openibd_invocation: Some("run-2".to_owned()),
-        ..written.clone()
-    };
+    let restarted = with(|facts| {
+        facts.openib_conf = found("UMAD_LOAD=yes\n".to_owned());
+        facts.openibd.invocation = Fact::Known("run-2".to_owned());
+    });
     check("openibd_restarted", &restarted, &asked, ours());
     let rebooted = HostState {
         boot_id: "boot-2".to_owned(),
@@ -315,8 +318,9 @@ fn the_way_back() {
         .module_loaded(&name("rdma_ucm"), "boot-0", time("2026-02-01T11:00:00Z"));
     let state = HostState {
         modules: live(&["ib_umad", "rdma_ucm"]),
-        openib_conf: Fact::Known("ONBOOT=yes\nUMAD_LOAD=yes\nRDS_LOAD=no\n".to_owned()),
-        ..host()
+        ..with(|facts| {
+            facts.openib_conf = found("ONBOOT=yes\nUMAD_LOAD=yes\nRDS_LOAD=no\n".to_owned());
+        })
     };
     golden("restore", &restore(&state, &memory, now()));
     golden(

@@ -129,7 +129,9 @@ async fn a_host_that_hangs_is_reported_and_left_as_it_is() {
     let short = std::time::Duration::from_millis(10);
     let hang = move || {
         let _ = asleep.recv();
-        Err(GatherError::BootId("too late".to_owned()))
+        let nothing = host::facts::Facts::default();
+        let late = node_agent::host_state::HostState::try_from(nothing);
+        Err(GatherError::from(late.unwrap_err()))
     };
     assert!(session.reader.read(short, hang).await.is_err());
     let before = node.tree();
