@@ -8,6 +8,7 @@ pub mod kernel;
 pub mod pci_link;
 pub mod platform;
 pub mod topology_files;
+pub mod tuning;
 
 use std::collections::BTreeMap;
 
@@ -89,6 +90,9 @@ pub struct Facts {
     pub netdevs: BTreeMap<String, fabric::Netdev>,
     /// PCIe links of GPUs and NICs.
     pub links: BTreeMap<PciAddress, pci_link::PciLink>,
+    /// How the host is set around its NICs, and who uses RDMA.
+    #[serde(default)]
+    pub tuning: tuning::Tuning,
 }
 
 impl Facts {
@@ -115,6 +119,7 @@ impl Facts {
 
 /// Reads every fact below `root`. The kernel's symbols, which are many, are searched again only where the loaded modules
 /// are not those of `before`.
+/// Of tuning, what costs little is read: [`tuning::tuning`] reads the rest.
 #[must_use]
 pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
     let machine = machine(root, options);
@@ -141,6 +146,12 @@ pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
         rdma: fabric::rdma_devices(root, &machine),
         netdevs: fabric::netdevs(root, &machine),
         links: pci_link::links(root, &machine),
+        tuning: tuning::tuning(
+            root,
+            &machine,
+            &tuning::ToolAnswers::recorded(root),
+            tuning::Scope::default(),
+        ),
         machine,
     }
 }

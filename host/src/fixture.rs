@@ -29,6 +29,8 @@ pub struct FixtureOptions {
     pub reader: Options,
     /// How much of the configuration space a reader gets.
     pub config: ConfigSpace,
+    /// Access control services of root and downstream ports: the control register (PCI Express Base 5.0, 7.7.8.3).
+    pub acs_control: u16,
     /// The loaded GPU driver; without one, GPUs have no UUID and no minor.
     pub gpu_driver: Option<GpuDriver>,
     /// Loaded kernel modules.
@@ -45,6 +47,7 @@ impl Default for FixtureOptions {
             name: "fixture".to_owned(),
             reader: Options::default(),
             config: ConfigSpace::Full,
+            acs_control: 0,
             gpu_driver: Some(GpuDriver {
                 version: "570.86.15".to_owned(),
                 flavour: Flavour::Open,
@@ -59,7 +62,7 @@ impl Default for FixtureOptions {
 /// How much of the configuration space a reader gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigSpace {
-    /// 4096 bytes with a PCI Express capability, as root reads it.
+    /// 4096 bytes with PCI Express, ACS and ATS capabilities, as root reads it.
     Full,
     /// The first 64 bytes, as everybody else reads it.
     Header,

@@ -6,6 +6,7 @@
 
 pub(crate) mod bond;
 pub(crate) mod config;
+pub mod express;
 pub(crate) mod functions;
 pub(crate) mod gpus;
 pub(crate) mod nics;

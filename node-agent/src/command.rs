@@ -1,10 +1,10 @@
 //! Runs one program with a deadline, without a shell. The only place of the agent that starts a process; called by
-//! [`crate::modules`]. A module load can hang in the kernel, so nothing here waits for ever, not even for a killed
+//! [`crate::modules`] and [`crate::tools`]. A module load can hang in the kernel, so nothing here waits for ever, not even for a killed
 //! child.
 
 use std::ffi::OsStr;
 use std::io::Read;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -43,35 +43,63 @@ pub struct CommandError {
 /// Bytes of stderr that are kept.
 const STDERR_LIMIT: u64 = 4096;
 
+/// Bytes of an answer that are kept: a large ruleset has some megabytes.
+const STDOUT_LIMIT: u64 = 16 << 20;
+
 /// Runs `program` with `arguments` and an empty environment but for `PATH`.
 pub fn run(
     program: &OsStr,
     arguments: &[&OsStr],
     deadline: Duration,
 ) -> Result<Outcome, CommandError> {
+    let mut command = command(program, arguments);
+    command.stdout(Stdio::null());
+    finish(command, deadline).map(|(outcome, _)| outcome)
+}
+
+/// [`run`], with what the program wrote to its standard output.
+pub fn ask(
+    program: &OsStr,
+    arguments: &[&OsStr],
+    deadline: Duration,
+) -> Result<(Outcome, String), CommandError> {
+    let mut command = command(program, arguments);
+    command.stdout(Stdio::piped());
+    finish(command, deadline)
+}
+
+fn finish(mut command: Command, deadline: Duration) -> Result<(Outcome, String), CommandError> {
+    let program = command.get_program().to_string_lossy().into_owned();
     let failed = |operation| {
+        let program = program.clone();
         move |source| CommandError {
             operation,
-            program: program.to_string_lossy().into_owned(),
+            program,
             source,
         }
     };
-    let mut child = command(program, arguments)
-        .spawn()
-        .map_err(failed("start"))?;
-    let stderr = child.stderr.take().map(read_in_background);
+    let mut child = command.spawn().map_err(failed("start"))?;
+    let stderr = child
+        .stderr
+        .take()
+        .map(|pipe| read_in_background(pipe, STDERR_LIMIT));
+    let stdout = child
+        .stdout
+        .take()
+        .map(|pipe| read_in_background(pipe, STDOUT_LIMIT));
     let status = wait(&mut child, deadline).map_err(failed("wait for"))?;
-    Ok(match status {
+    let outcome = match status {
         Some(status) if status.success() => Outcome::Succeeded,
         Some(status) => Outcome::Failed {
             status: status.to_string(),
-            stderr: text(stderr.as_ref()),
+            stderr: one_line(&text(stderr.as_ref())),
         },
         None => {
             abandon(child);
-            Outcome::Unknown { waited: deadline }
+            return Ok((Outcome::Unknown { waited: deadline }, String::new()));
         }
-    })
+    };
+    Ok((outcome, text(stdout.as_ref())))
 }
 
 fn command(program: &OsStr, arguments: &[&OsStr]) -> Command {
@@ -84,7 +112,6 @@ fn command(program: &OsStr, arguments: &[&OsStr]) -> Command {
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         )
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
         .stderr(Stdio::piped());
     command
 }
@@ -114,16 +141,16 @@ fn abandon(mut child: Child) {
 }
 
 /// The pipe is read beside the waiting, so that a talkative program does not stall on a full pipe.
-fn read_in_background(stderr: ChildStderr) -> mpsc::Receiver<Vec<u8>> {
+fn read_in_background(pipe: impl Read + Send + 'static, limit: u64) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut kept = Vec::new();
-        let mut limited = stderr.take(STDERR_LIMIT);
+        let mut limited = pipe.take(limit);
         let read = limited.read_to_end(&mut kept);
         // Nobody listens any more once the deadline is over.
         let _ = sender.send(kept);
         let drained = std::io::copy(&mut limited.into_inner(), &mut std::io::sink());
-        tracing::trace!(?read, ?drained, "read stderr");
+        tracing::trace!(?read, ?drained, "read a program's output");
     });
     receiver
 }
@@ -131,7 +158,10 @@ fn read_in_background(stderr: ChildStderr) -> mpsc::Receiver<Vec<u8>> {
 fn text(receiver: Option<&mpsc::Receiver<Vec<u8>>>) -> String {
     // A grandchild may keep the pipe open: do not wait for it long.
     let bytes = receiver.and_then(|r| r.recv_timeout(Duration::from_secs(1)).ok());
-    let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -46,3 +46,5 @@ pub mod settings;
 pub mod settle;
 pub(crate) mod state_files;
 pub mod store;
+pub mod tools;
+pub mod users;

@@ -46,20 +46,59 @@ pub(crate) fn port_type(config: &[u8]) -> PortType {
     PortType::Conventional
 }
 
-/// A configuration space with a PCI Express capability of that port type, as long as an express function's.
+/// What a composed configuration space says.
 #[cfg(feature = "fixture")]
-pub(crate) fn compose(vendor: u16, device: u16, class: u32, port_type: u8) -> Vec<u8> {
+pub(crate) struct Composed {
+    pub(crate) vendor: u16,
+    pub(crate) device: u16,
+    pub(crate) class: u32,
+    /// Port type of the PCI Express capability.
+    pub(crate) port_type: u8,
+    /// Control register of the ports' access control services.
+    pub(crate) acs_control: u16,
+}
+
+/// A configuration space with a PCI Express capability, as long as an express function's: payloads of 256 bytes, read
+/// requests of 512. Root and downstream ports have access control services and a slot of 75 W, endpoints have address
+/// translation services, switched off.
+#[cfg(feature = "fixture")]
+pub(crate) fn compose(composed: &Composed) -> Vec<u8> {
+    let Composed {
+        vendor,
+        device,
+        class,
+        port_type,
+        acs_control,
+    } = *composed;
     let mut config = vec![0; 4096];
-    config[0x00..0x02].copy_from_slice(&vendor.to_le_bytes());
-    config[0x02..0x04].copy_from_slice(&device.to_le_bytes());
-    config[STATUS] = 0x10;
-    config[0x09..0x0c].copy_from_slice(&class.to_le_bytes()[..3]);
+    let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0x00, &vendor.to_le_bytes());
+    put(0x02, &device.to_le_bytes());
+    put(STATUS, &[0x10]);
+    put(0x09, &class.to_le_bytes()[..3]);
     // Header type 1 is a bridge's.
-    config[0x0e] = u8::from(class >> 16 == 0x06 && class >> 8 & 0xff == 0x04);
-    config[CAPABILITY_POINTER] = 0x40;
+    put(
+        0x0e,
+        &[u8::from(class >> 16 == 0x06 && class >> 8 & 0xff == 0x04)],
+    );
+    put(CAPABILITY_POINTER, &[0x40]);
     // A power management capability first, so that readers have to walk.
-    config[0x40..0x44].copy_from_slice(&[0x01, 0x60, 0x03, 0x00]);
-    config[0x60..0x64].copy_from_slice(&[PCI_EXPRESS, 0x00, port_type << 4 | 0x02, 0x00]);
+    put(0x40, &[0x01, 0x60, 0x03, 0x00]);
+    let is_port = matches!(port_type, 4 | 6);
+    put(
+        0x60,
+        &[PCI_EXPRESS, 0x00, port_type << 4 | 0x02, u8::from(is_port)],
+    );
+    put(0x68, &(1_u16 << 5 | 2 << 12).to_le_bytes());
+    // An extended capability that nobody asks for comes first; it holds nothing.
+    put(0x100, &[0x0b, 0x00, 0x01, 0x15]);
+    if is_port {
+        put(0x74, &(75_u32 << 7).to_le_bytes());
+        put(0x150, &[0x0d, 0x00, 0x01, 0x00, 0x5f, 0x00]);
+        put(0x156, &acs_control.to_le_bytes());
+    } else if port_type == 0 {
+        put(0x150, &[0x0f, 0x00, 0x01, 0x00]);
+    }
     config
 }
 

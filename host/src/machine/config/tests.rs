@@ -53,7 +53,13 @@ fn a_list_that_is_garbage_ends() {
 #[test]
 fn a_composed_space_reads_back() {
     for kind in [0, 4, 5, 6, 7] {
-        let config = super::compose(0x10de, 0x2330, 0x06_04_00, kind);
+        let config = super::compose(&super::Composed {
+            vendor: 0x10de,
+            device: 0x2330,
+            class: 0x06_04_00,
+            port_type: kind,
+            acs_control: 0,
+        });
         assert_eq!(
             (config.len(), port_type(&config)),
             (4096, PortType::Express(kind))
