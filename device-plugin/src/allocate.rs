@@ -1,9 +1,10 @@
-//! Answers Allocate. Pure: a function of (resource, request, which device nodes are there); [`crate::service`] calls it.
+//! Answers Allocate. Pure: a function of (resource, request, what the host shows at that moment); [`crate::service`] calls it.
 //!
 //! The kubelet takes whatever comes back, so everything it might ask wrongly is refused here by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use host::machine::verbs::VerbsOwner;
 use serde::Serialize;
 use topology::distance::Distance;
 use topology::node_file::{DeviceNode, NodeDevice, NodeGpu};
@@ -11,6 +12,7 @@ use topology::policy::ResourceKind;
 
 use crate::proto;
 use crate::resource::Resource;
+use crate::verbs::{self, Owned};
 
 /// A request that is refused; the kubelet shows the text on the pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +55,24 @@ pub enum AllocateError {
         /// Why.
         why: String,
     },
+    /// A device node of it is another device's now.
+    #[error("{resource}: device `{id}`: {why}")]
+    Others {
+        /// Resource.
+        resource: String,
+        /// Device id.
+        id: String,
+        /// What belongs to whom.
+        why: String,
+    },
+}
+
+/// What the host shows at the moment of the call.
+pub struct Host<'a> {
+    /// Whether a device node is there.
+    pub present: &'a dyn Fn(&DeviceNode) -> bool,
+    /// Who a uverbs device belongs to, by its number.
+    pub owner: &'a dyn Fn(u32) -> VerbsOwner,
 }
 
 /// The variable that describes the chosen devices to the container; one name per kind, since the kubelet merges the
@@ -70,9 +90,9 @@ pub fn variable(kind: ResourceKind) -> &'static str {
 pub fn allocate(
     resource: &Resource,
     request: &proto::AllocateRequest,
-    present: &dyn Fn(&DeviceNode) -> bool,
+    host: &Host<'_>,
 ) -> Result<proto::AllocateResponse, AllocateError> {
-    let answer = |r: &proto::ContainerAllocateRequest| container(resource, &r.device_ids, present);
+    let answer = |r: &proto::ContainerAllocateRequest| container(resource, &r.device_ids, host);
     let container_responses = request
         .container_requests
         .iter()
@@ -86,12 +106,13 @@ pub fn allocate(
 fn container(
     resource: &Resource,
     ids: &[String],
-    present: &dyn Fn(&DeviceNode) -> bool,
+    host: &Host<'_>,
 ) -> Result<proto::ContainerAllocateResponse, AllocateError> {
     let devices = check(resource, ids)?;
+    check_owners(resource, &devices, host)?;
     Ok(proto::ContainerAllocateResponse {
         envs: variables(resource, &devices),
-        devices: device_nodes(&devices, present),
+        devices: device_nodes(&devices, host.present),
         cdi_devices: cdi_devices(&devices),
         ..Default::default()
     })
@@ -132,6 +153,25 @@ fn check_one<'a>(resource: &'a Resource, id: &str) -> Result<&'a NodeDevice, All
         }),
         None => Ok(device),
     }
+}
+
+fn check_owners(
+    resource: &Resource,
+    devices: &[&NodeDevice],
+    host: &Host<'_>,
+) -> Result<(), AllocateError> {
+    for device in devices {
+        for nic in &device.nics {
+            if let Owned::Others(why) = verbs::judge(nic, host.owner) {
+                return Err(AllocateError::Others {
+                    resource: resource.plan().spec().name.clone(),
+                    id: device.id.clone(),
+                    why,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn variables(resource: &Resource, devices: &[&NodeDevice]) -> BTreeMap<String, String> {

@@ -1,30 +1,43 @@
-//! The single owner of what the plugin believes: joins the node file and the ports into [`Snapshot`]s and publishes
-//! those that differ. Everybody else only reads.
+//! The single owner of what the plugin believes: joins the node file, the ports and the owners of uverbs devices into
+//! [`Snapshot`]s and publishes those that differ. Everybody else only reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use host::root::Root;
 use tokio::sync::watch;
+use topology::node_file::{NodeDevice, NodeNic};
 
 use crate::accept::{Raw, Source};
 use crate::knowledge::{Knowledge, Known};
 use crate::link::{self, Link, Patience, Sightings};
 use crate::ports::{self, Wanted};
 use crate::resource::{Plan, Resource, Snapshot, Troubles};
+use crate::verbs::{self, Owned};
+
+/// Time between two looks at the owners of uverbs devices, unless the node file changes.
+const OWNERS: Duration = Duration::from_secs(1);
 
 /// Resource name and device id.
 type DeviceKey = (String, String);
 
+/// What the node file says of a uverbs device: its number, RDMA device and PCI function.
+type Claim = (u32, String, Option<String>);
+
 /// State of the one task that writes.
 pub(crate) struct Keeper {
     source: Source,
+    root: Root,
     quiet: Duration,
     started: Instant,
     raw: Option<Raw>,
     knowledge: Knowledge,
     plans: BTreeMap<String, Arc<Plan>>,
     links: BTreeMap<DeviceKey, Link>,
+    looked: Option<Duration>,
+    /// Claims that are wrong, and why, until they are seen to be right or the node file makes others.
+    wrong: BTreeMap<Claim, String>,
     wires: Wires,
 }
 
@@ -41,15 +54,18 @@ pub(crate) struct Wires {
 }
 
 impl Keeper {
-    pub(crate) fn new(source: Source, quiet: Duration, wires: Wires) -> Self {
+    pub(crate) fn new(source: Source, root: Root, quiet: Duration, wires: Wires) -> Self {
         Self {
             source,
+            root,
             quiet,
             started: Instant::now(),
             raw: None,
             knowledge: Knowledge::default(),
             plans: BTreeMap::new(),
             links: BTreeMap::new(),
+            looked: None,
+            wrong: BTreeMap::new(),
             wires,
         }
     }
@@ -73,6 +89,7 @@ impl Keeper {
         self.refresh_plans();
         self.ask_for_ports();
         self.step_links(now);
+        self.look_at_owners(now);
         self.publish();
     }
 
@@ -86,6 +103,7 @@ impl Keeper {
         let (withdrawn, problem) = (before.withdrawn.clone(), before.problem.clone());
         self.knowledge = before.learn(raw.judge(), now, self.quiet);
         self.raw = Some(raw);
+        self.looked = None;
         self.tell(withdrawn.as_ref(), problem.as_ref());
     }
 
@@ -115,12 +133,7 @@ impl Keeper {
     }
 
     fn ask_for_ports(&self) {
-        let devices = self
-            .knowledge
-            .resources
-            .values()
-            .flat_map(|known| &known.spec.devices);
-        let wanted = ports::wanted(devices);
+        let wanted = ports::wanted(self.devices());
         self.wires.wanted.send_if_modified(|old| {
             let changed = **old != wanted;
             if changed {
@@ -143,6 +156,41 @@ impl Keeper {
             }
         }
         self.links = links;
+    }
+
+    /// A device that is another's now turns Unhealthy at once, so that the kubelet does not ask for it.
+    fn look_at_owners(&mut self, now: Duration) {
+        let looked = |at| now.saturating_sub(at) < OWNERS;
+        if self.looked.is_some_and(looked) {
+            return;
+        }
+        self.looked = Some(now);
+        let mut claims = BTreeSet::new();
+        let mut wrong = BTreeMap::new();
+        for nic in self.devices().flat_map(|device| &device.nics) {
+            let Some(claim) = claim(nic).filter(|claim| claims.insert(claim.clone())) else {
+                continue;
+            };
+            let owner = |number| host::machine::verbs::owner(&self.root, number);
+            let why = match verbs::judge(nic, owner) {
+                Owned::Own => None,
+                Owned::Others(why) => Some(why),
+                Owned::Unknown => self.wrong.get(&claim).cloned(),
+            };
+            wrong.extend(why.map(|why| (claim, why)));
+        }
+        self.wrong = wrong;
+    }
+
+    fn devices(&self) -> impl Iterator<Item = &NodeDevice> {
+        let resources = self.knowledge.resources.values();
+        resources.flat_map(|known| &known.spec.devices)
+    }
+
+    /// Why a device node of the device is not to be handed out.
+    fn others(&self, device: &NodeDevice) -> Option<String> {
+        let mut claims = device.nics.iter().filter_map(claim);
+        claims.find_map(|claim| self.wrong.get(&claim).cloned())
     }
 
     fn publish(&self) {
@@ -183,12 +231,18 @@ impl Keeper {
                 (known.spec.unhealthy_on_nic_down && link.is_down())
                     .then(|| format!("a NIC of it has no active port for {held} s or more"))
             };
-            if let Some(why) = self.knowledge.trouble(known, device).or_else(down) {
+            let withdrawn = self.knowledge.trouble(known, device);
+            let others = || self.others(device);
+            if let Some(why) = withdrawn.or_else(others).or_else(down) {
                 troubles.insert(device.id.clone(), why);
             }
         }
         troubles
     }
+}
+
+fn claim(nic: &NodeNic) -> Option<Claim> {
+    Some((nic.uverbs?, nic.rdma.clone(), nic.pci.clone()))
 }
 
 /// Logs every device whose health changed.

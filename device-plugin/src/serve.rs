@@ -84,10 +84,17 @@ fn start(options: &Options) -> Shared {
         wanted,
         sighting,
     ));
-    tokio::spawn(Keeper::new(options.source.clone(), timing.quiet, wires).run());
+    let keeper = Keeper::new(
+        options.source.clone(),
+        options.root.clone(),
+        timing.quiet,
+        wires,
+    );
+    tokio::spawn(keeper.run());
     Shared {
         dir: options.kubelet_dir.clone(),
         dev: options.dev.clone(),
+        root: options.root.clone(),
         timing,
         snapshots,
         pulses: pulse(options.kubelet_dir.clone(), timing.poll),

@@ -5,11 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::Stream;
+use host::machine::verbs::{self, VerbsOwner};
+use host::root::Root;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
+use topology::fact::Fact;
 use topology::node_file::DeviceNode;
 
-use crate::allocate::{self, AllocateError};
+use crate::allocate::{self, AllocateError, Host};
 use crate::prefer;
 use crate::proto;
 use crate::proto::device_plugin_server::DevicePlugin;
@@ -27,6 +30,8 @@ pub(crate) struct Service {
     pub(crate) closing: watch::Receiver<bool>,
     /// The host's `/dev`, where it is mounted.
     pub(crate) dev: Option<PathBuf>,
+    /// What holds `/sys`.
+    pub(crate) root: Root,
 }
 
 impl Service {
@@ -42,10 +47,26 @@ impl Service {
             resource: self.name.clone(),
         };
         let resource = self.resource().ok_or_else(gone)?;
-        allocate::allocate(&resource, request, &|node| {
-            is_present(self.dev.as_deref(), node)
-        })
+        let host = Host {
+            present: &|node| is_present(self.dev.as_deref(), node),
+            owner: &|number| owner(&self.root, number),
+        };
+        allocate::allocate(&resource, request, &host)
     }
+}
+
+/// Who a uverbs device belongs to at this moment. The kernel answers from memory: no firmware is asked.
+fn owner(root: &Root, number: u32) -> VerbsOwner {
+    let owner = verbs::owner(root, number);
+    let why = match &owner.rdma {
+        Fact::Known(_) => return owner,
+        Fact::Absent => "/sys does not show it",
+        Fact::Unreadable(why) => why,
+    };
+    tracing::warn!(
+        "whose /dev/infiniband/uverbs{number} is cannot be told, the node file is believed: {why}"
+    );
+    owner
 }
 
 /// Whether the host has the node. Without a view of the host's `/dev` the node file is believed, and so it is where

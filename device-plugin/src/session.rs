@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use host::root::Root;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     /// The host's `/dev`, where it is mounted.
     pub(crate) dev: Option<PathBuf>,
+    /// What holds `/sys`.
+    pub(crate) root: Root,
     /// Waits.
     pub(crate) timing: Timing,
     /// What is true now.
@@ -278,6 +281,7 @@ impl Serving {
             streams: streams.clone(),
             closing: close.clone(),
             dev: shared.dev.clone(),
+            root: shared.root.clone(),
         };
         let closed = async move { close.wait_for(|closing| *closing).map(|_| ()).await };
         let incoming = UnixListenerStream::new(listener);

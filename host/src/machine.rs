@@ -11,6 +11,7 @@ pub(crate) mod functions;
 pub(crate) mod gpus;
 pub(crate) mod nics;
 pub mod ports;
+pub mod verbs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

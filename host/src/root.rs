@@ -7,8 +7,10 @@
 mod resolve;
 mod write;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::fs::DirEntryExt;
 use std::path::{Component, Path, PathBuf};
 
 use topology::fact::Fact;
@@ -203,6 +205,19 @@ impl Root {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Names in a directory and the inode number of each, as the listing itself tells them; links are not followed.
+    pub fn inodes(&self, path: &str) -> Result<BTreeMap<String, u64>, RootError> {
+        let io = |source| RootError::io("list", path, source);
+        let directory = self.join(&self.resolve(path)?);
+        let mut inodes = BTreeMap::new();
+        for entry in std::fs::read_dir(directory).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            inodes.insert(name, entry.ino());
+        }
+        Ok(inodes)
     }
 
     /// [`Root::list_dir`] as a fact.

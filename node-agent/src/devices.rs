@@ -298,7 +298,7 @@ fn inject(resource: &ResourcePartition, device: &mut NodeDevice, nodes: Nodes, o
 
 fn description(resource: &ResourcePartition, device: &NodeDevice) -> String {
     let file = PairFile {
-        schema: "1.0",
+        schema: "1.1",
         resource: &resource.name,
         id: &device.id,
         gpu: &device.gpu,

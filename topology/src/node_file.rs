@@ -1,7 +1,8 @@
 //! The node file `/run/gpurdma/node.json`: all that the device plugin knows. The agent writes it, the plugin reads it.
 //!
 //! `schema` is `MAJOR.MINOR`. A reader refuses another major and, at its own or a lower minor, unknown fields; at a
-//! higher minor it ignores them, so that an agent at N serves a plugin at N−1. That check is [`NodeFile::parse`]'s:
+//! higher minor it ignores them, so that an agent at N serves a plugin at N−1. A file of a lower minor lacks the fields that
+//! came later, so that an agent at N reads what it wrote at N−1. That check is [`NodeFile::parse`]'s:
 //! serde alone can only do one of the two.
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ pub use codec::NodeFileError;
 pub use devices::devices;
 
 /// The schema that this code writes.
-pub const SCHEMA: &str = "1.0";
+pub const SCHEMA: &str = "1.1";
 
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +118,9 @@ pub struct NodeNic {
     pub rdma: String,
     /// PCI address; software devices have none.
     pub pci: Option<String>,
+    /// `/dev/infiniband/uverbs<N>` that belongs to this RDMA device on this PCI function; `None` where unknown, and in
+    /// files before 1.1. The kernel gives the numbers anew whenever a device comes back.
+    pub uverbs: Option<u32>,
     /// Port numbers to watch.
     pub ports: Vec<u32>,
     /// Distance to the GPU; `None` for a shared NIC.

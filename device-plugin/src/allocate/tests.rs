@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use topology::fact::Fact;
 
 use super::*;
 use crate::resource::{Plan, Troubles};
@@ -22,8 +23,14 @@ fn request(containers: &[Vec<String>]) -> proto::AllocateRequest {
     }
 }
 
+/// Every device node is there; nobody can tell whose it is.
+const ALL_THERE: Host<'static> = Host {
+    present: &|_| true,
+    owner: &|_| VerbsOwner::NOBODY,
+};
+
 fn one(resource: &Resource, ids: Vec<String>) -> proto::ContainerAllocateResponse {
-    allocate(resource, &request(&[ids]), &|_| true)
+    allocate(resource, &request(&[ids]), &ALL_THERE)
         .unwrap()
         .container_responses
         .remove(0)
@@ -33,7 +40,7 @@ fn refusal(ids: Vec<String>) -> String {
     allocate(
         &resource(|_| {}),
         &request(&[sample::ids(&[0]), ids]),
-        &|_| true,
+        &ALL_THERE,
     )
     .unwrap_err()
     .to_string()
@@ -54,7 +61,7 @@ fn answers_each_container_in_order() {
     let answer = allocate(
         &resource(|_| {}),
         &request(&[sample::ids(&[2]), sample::ids(&[1, 0])]),
-        &|_| true,
+        &ALL_THERE,
     )
     .unwrap();
     let names: Vec<Vec<String>> = answer
@@ -110,10 +117,11 @@ fn leaves_out_optional_nodes_that_are_not_there_and_no_others() {
             spec.devices[0].device_nodes.push(sample::node(path));
         }
     });
-    let answer = allocate(&resource, &request(&[sample::ids(&[0])]), &|node| {
-        node.host_path == "/dev/gdrdrv"
-    })
-    .unwrap();
+    let host = Host {
+        present: &|node| node.host_path == "/dev/gdrdrv",
+        ..ALL_THERE
+    };
+    let answer = allocate(&resource, &request(&[sample::ids(&[0])]), &host).unwrap();
     let paths: Vec<String> = answer.container_responses[0]
         .devices
         .iter()
@@ -144,6 +152,33 @@ fn describes_the_pairs_beside_the_resources_variables() {
         serde_json::from_str::<serde_json::Value>(&envs["GPURDMA_PAIRS"]).unwrap(),
         expected
     );
+}
+
+/// Pair 1's uverbs number went to the NIC of pair 2.
+#[test]
+fn refuses_a_nic_whose_device_node_is_another_ones_now() {
+    let resource = resource(|_| {});
+    let other = VerbsOwner {
+        rdma: Fact::Known("mlx5_2".to_owned()),
+        pci: Fact::Known("0000:42:00.0".parse().unwrap()),
+    };
+    let host = Host {
+        owner: &|number| match number {
+            1 => other.clone(),
+            _ => VerbsOwner::NOBODY,
+        },
+        ..ALL_THERE
+    };
+    let ask = |ids: &[usize]| allocate(&resource, &request(&[sample::ids(ids)]), &host);
+    let error = ask(&[0, 1]).unwrap_err().to_string();
+    for part in [
+        sample::id(1).as_str(),
+        "uverbs1 belongs to mlx5_2 (0000:42:00.0) now",
+        "mlx5_1 (0000:41:00.0) in the node file",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(ask(&[0, 2]).is_ok());
 }
 
 #[test]
@@ -184,7 +219,7 @@ proptest! {
         let good: BTreeSet<String> = (0..4).filter(|n| !bad.contains(n)).map(sample::id).collect();
         let asked: BTreeSet<String> = ids.iter().cloned().collect();
         let fits = !ids.is_empty() && asked.len() == ids.len() && asked.is_subset(&good);
-        match allocate(&resource, &request(std::slice::from_ref(&ids)), &|_| true) {
+        match allocate(&resource, &request(std::slice::from_ref(&ids)), &ALL_THERE) {
             Ok(answer) => {
                 prop_assert!(fits);
                 let cdi = &answer.container_responses[0].cdi_devices;

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use host::machine::verbs::VerbsOwner;
 use topology::node_file::{NodeDevice, NodeFile, NodeResource};
 
 use super::facts::Facts;
 use super::{Check, Verdict};
 use crate::link::{self, Seen};
 use crate::proto;
+use crate::verbs::{self, Owned};
 
 const NOT_ADMITTED: &str =
     "the reason is the agent's: the node's GpuRdmaNode says more and what to do about it";
+const OTHERS: &str = "the agent sees such a change within seconds and writes a new node file: if it stays, look at the \
+    agent's log";
 const PORT_DOWN: &str = "look at the cable, the switch port and, on InfiniBand, the subnet manager";
 const PORT_UNKNOWN: &str = "its state could not be read; the device counts as it did before. Look whether the RDMA device \
     is there, and whether /sys is mounted";
@@ -75,6 +79,9 @@ fn of_device(
             NOT_ADMITTED,
         ));
     }
+    if let Some(why) = others(device, facts) {
+        return Some(Check::bad(&name, Verdict::Fail, why, OTHERS));
+    }
     let seen = |wanted: Seen| {
         let nics = device
             .nics
@@ -98,6 +105,16 @@ fn of_device(
         }
         Seen::Unknown | Seen::Up => None,
     }
+}
+
+/// A uverbs device that the node file gives to a NIC and that is another's.
+fn others(device: &NodeDevice, facts: &Facts) -> Option<String> {
+    let owner = |number| facts.verbs.get(&number).cloned();
+    let judged = |nic| verbs::judge(nic, |number| owner(number).unwrap_or(VerbsOwner::NOBODY));
+    device.nics.iter().find_map(|nic| match judged(nic) {
+        Owned::Others(why) => Some(why),
+        Owned::Own | Owned::Unknown => None,
+    })
 }
 
 fn down(name: &str, resource: &NodeResource, nics: &str) -> Check {

@@ -5,9 +5,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::machine::verbs::{self, VerbsOwner};
 use host::root::Root;
 use topology::fact::Fact;
-use topology::node_file::NodeFile;
+use topology::node_file::{NodeDevice, NodeFile};
 
 use crate::accept::{Source, chain};
 use crate::link::Sightings;
@@ -65,22 +66,23 @@ pub struct Facts {
     pub sockets: Fact<BTreeMap<String, Result<Vec<proto::Device>, Silence>>>,
     /// The ports of the node file's devices.
     pub ports: Sightings,
+    /// Owners of the uverbs devices of the node file, by number.
+    pub verbs: BTreeMap<u32, VerbsOwner>,
 }
 
 /// Looks at everything.
 pub async fn gather(at: &Where) -> Facts {
     let node_file = read(&at.source.node_file);
-    let ports = node_file
-        .known()
-        .map(|text| look_at_ports(&at.root, text))
-        .unwrap_or_default();
+    let file = node_file.known();
+    let file = file.and_then(|text| NodeFile::parse(text).ok());
     Facts {
         boot_id: read(&at.source.boot_id_file),
         kubelet_dir: at.kubelet_dir.clone(),
         kubelet: socket_state(&at.kubelet_dir.join(KUBELET_SOCKET)),
         sockets: served(&at.kubelet_dir).await,
+        ports: ports::sweep(&at.root, &ports::wanted(devices(file.as_ref()))),
+        verbs: owners(&at.root, file.as_ref()),
         node_file,
-        ports,
     }
 }
 
@@ -92,13 +94,16 @@ fn read(path: &Path) -> Fact<String> {
     }
 }
 
-fn look_at_ports(root: &Root, node_file: &str) -> Sightings {
-    let file = NodeFile::parse(node_file).ok();
-    let devices = file
-        .iter()
-        .flat_map(|file| &file.resources)
-        .flat_map(|resource| &resource.devices);
-    ports::sweep(root, &ports::wanted(devices))
+fn devices(file: Option<&NodeFile>) -> impl Iterator<Item = &NodeDevice> {
+    let resources = file.into_iter().flat_map(|file| &file.resources);
+    resources.flat_map(|resource| &resource.devices)
+}
+
+fn owners(root: &Root, file: Option<&NodeFile>) -> BTreeMap<u32, VerbsOwner> {
+    let nics = devices(file).flat_map(|device| &device.nics);
+    nics.filter_map(|nic| nic.uverbs)
+        .map(|number| (number, verbs::owner(root, number)))
+        .collect()
 }
 
 fn socket_state(path: &Path) -> SocketState {

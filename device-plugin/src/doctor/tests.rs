@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use host::machine::verbs::VerbsOwner;
 use topology::fact::Fact;
 use topology::node_file::NodeFile;
 
@@ -28,6 +29,7 @@ fn well(file: &NodeFile) -> Facts {
         ports: (0..file.resources[0].devices.len())
             .map(up)
             .collect::<Sightings>(),
+        verbs: BTreeMap::new(),
     }
 }
 
@@ -96,6 +98,22 @@ fn devices_say_what_is_against_them() {
     let served = vec![entry(&file.resources[0].devices[3], false)];
     facts.sockets = Fact::Known(BTreeMap::from([("gpurdma-a.sock".to_owned(), Ok(served))]));
     insta::assert_snapshot!(render(&checks(&facts)));
+}
+
+#[test]
+fn a_device_node_of_another_nic_fails_and_both_are_named() {
+    let report = report(|facts| {
+        let owner = VerbsOwner {
+            rdma: Fact::Known("mlx5_0".to_owned()),
+            pci: Fact::Absent,
+        };
+        facts.verbs.insert(1, owner);
+    });
+    assert!(report.starts_with("exit 1"), "{report}");
+    assert!(
+        report.contains("uverbs1 belongs to mlx5_0 now, and to mlx5_1 ("),
+        "{report}"
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn bench() -> Bench {
         snapshots: snapshot,
     };
     Bench {
-        keeper: Keeper::new(source, Duration::from_mins(5), wires),
+        keeper: Keeper::new(source, Root::new(dir.path()), Duration::from_mins(5), wires),
         dir,
         sight,
         wanted,
@@ -42,6 +42,13 @@ fn bench() -> Bench {
 impl Bench {
     fn write(&self, file: &topology::node_file::NodeFile) {
         std::fs::write(self.dir.path().join("node.json"), file.to_json()).unwrap();
+    }
+
+    fn owner(&self, number: u32, rdma: &str) {
+        let verbs = format!("sys/class/infiniband_verbs/uverbs{number}");
+        let verbs = self.dir.path().join(verbs);
+        std::fs::create_dir_all(&verbs).unwrap();
+        std::fs::write(verbs.join("ibdev"), rdma).unwrap();
     }
 
     fn see(&self, rdma: &str, seen: Seen) {
@@ -130,4 +137,25 @@ fn a_broken_file_changes_nothing_and_a_missing_one_everything() {
     assert_eq!(bench.turn(1), None);
     std::fs::remove_file(bench.dir.path().join("node.json")).unwrap();
     assert_eq!(bench.turn(2), Some(sample::ids(&[0, 1])));
+}
+
+#[test]
+fn a_device_node_that_is_another_ones_now_is_unhealthy_until_it_is_right() {
+    let mut bench = bench();
+    bench.write(&sample::node_file(2));
+    bench.owner(1, "mlx5_1");
+    assert_eq!(bench.turn(0), Some(Vec::new()));
+    bench.owner(1, "mlx5_0");
+    assert_eq!(bench.turn(1), Some(sample::ids(&[1])));
+    // Nobody can tell for a while: it is still the other's.
+    std::fs::remove_dir_all(bench.dir.path().join("sys")).unwrap();
+    assert_eq!(bench.turn(2), None);
+    let mut right = sample::node_file(2);
+    right.resources[0].devices[1].nics[0].uverbs = Some(5);
+    bench.write(&right);
+    assert_eq!(bench.turn(3), Some(Vec::new()), "a new file, at once");
+    bench.owner(5, "mlx5_7");
+    assert_eq!(bench.turn(4), Some(sample::ids(&[1])));
+    bench.owner(5, "mlx5_1");
+    assert_eq!(bench.turn(5), Some(Vec::new()), "the numbers came back");
 }

@@ -157,6 +157,20 @@ async fn kubelet_22_refuses_by_name_and_reason() {
     bench.plugin.stop().await;
 }
 
+/// The numbers move and a pod is admitted in the same moment: either way the pod gets no other NIC's device node.
+#[tokio::test]
+async fn kubelet_22_refuses_a_device_node_that_became_another_nics() {
+    let bench = bench(|_| {}).await;
+    bench.node.verbs(1, "mlx5_3");
+    let status = allocate(&bench.api, &[sample::ids(&[0, 1])])
+        .await
+        .unwrap_err();
+    let text = "uverbs1 belongs to mlx5_3 now, and to mlx5_1 (0000:41:00.0) in the node file";
+    assert!(status.message().contains(text), "{status:?}");
+    assert!(allocate(&bench.api, &[sample::ids(&[0])]).await.is_ok());
+    bench.plugin.stop().await;
+}
+
 #[tokio::test]
 async fn kubelet_23_gives_shared_nodes_once_and_optional_ones_only_if_present() {
     let bench = bench(|file| {

@@ -70,6 +70,18 @@ async fn kubelet_10_marks_unhealthy_what_leaves_the_file_or_is_not_admitted() {
 }
 
 #[tokio::test]
+async fn kubelet_10_marks_unhealthy_what_is_another_nics_until_a_new_file_comes() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    node.verbs(0, "mlx5_1");
+    until_health(&kubelet, &[UNHEALTHY, HEALTHY]).await;
+    let mut file = sample::node_file(2);
+    file.resources[0].devices[0].nics[0].uverbs = Some(7);
+    node.write(&file);
+    until_health(&kubelet, &[HEALTHY; 2]).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
 async fn kubelet_10_marks_everything_unhealthy_when_the_file_is_gone_or_of_another_boot() {
     let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
     std::fs::remove_file(node.node_file()).unwrap();

@@ -84,6 +84,14 @@ impl Node {
         std::fs::write(dir.join("state"), format!("{state}\n")).unwrap();
     }
 
+    /// What the host's `/sys` says of `uverbs<n>`.
+    pub fn verbs(&self, n: usize, rdma: &str) {
+        let verbs = format!("root/sys/class/infiniband_verbs/uverbs{n}");
+        let verbs = self.base.path().join(verbs);
+        std::fs::create_dir_all(&verbs).unwrap();
+        std::fs::write(verbs.join("ibdev"), format!("{rdma}\n")).unwrap();
+    }
+
     pub fn dev(&self, below: &str) -> PathBuf {
         self.base.path().join("dev").join(below)
     }

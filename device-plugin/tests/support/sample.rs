@@ -84,6 +84,7 @@ fn nic(n: usize) -> NodeNic {
     NodeNic {
         rdma: format!("mlx5_{n}"),
         pci: Some(format!("0000:{:02x}:00.0", n + 64)),
+        uverbs: u32::try_from(n).ok(),
         ports: vec![1],
         distance: Some(Distance::Pix),
         rail: u32::try_from(n).ok(),

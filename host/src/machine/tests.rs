@@ -3,7 +3,7 @@ use topology::machine::{LinkLayer, NicRole, PciKind, PciParent, PortState};
 
 use tree::{GPU, NIC, Tree, pair};
 
-mod tree;
+pub(super) mod tree;
 
 #[test]
 fn a_pair_is_read_with_its_ancestry() {

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::{NodeFile, SCHEMA};
 
+/// Optional fields that came after 1.0, by name, and the minor version that brought them.
+const ADDED: [(&str, u32); 1] = [("uverbs", 1)];
+
 /// A text that is no node file of this schema.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeFileError {
@@ -55,11 +58,16 @@ impl NodeFile {
         // From the text, not the value: so the error tells line and column.
         let file: Self = serde_json::from_str(text).map_err(NodeFileError::Value)?;
         let known = serde_json::to_value(&file).map_err(NodeFileError::Value)?;
-        if let Some(path) = first_extra(&known, &given, "") {
+        let later = |field: &str| {
+            ADDED
+                .iter()
+                .any(|(name, since)| *name == field && *since > minor)
+        };
+        if let Some(path) = first_extra(&known, &given, "", &later) {
             return Err(NodeFileError::MissingField { path });
         }
         let is_newer = minor > own_minor();
-        match first_extra(&given, &known, "").filter(|_| !is_newer) {
+        match first_extra(&given, &known, "", &|_| false).filter(|_| !is_newer) {
             Some(path) => Err(NodeFileError::UnknownField { path, schema }),
             None => Ok(file),
         }
@@ -109,8 +117,13 @@ fn parts(schema: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Path of the first field of `one` that `other` does not have.
-fn first_extra(one: &Value, other: &Value, at: &str) -> Option<String> {
+/// Path of the first field of `one` that `other` does not have and that is not `excused`.
+fn first_extra(
+    one: &Value,
+    other: &Value,
+    at: &str,
+    excused: &dyn Fn(&str) -> bool,
+) -> Option<String> {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => one.iter().find_map(|(name, value)| {
             let path = if at.is_empty() {
@@ -119,15 +132,15 @@ fn first_extra(one: &Value, other: &Value, at: &str) -> Option<String> {
                 format!("{at}.{name}")
             };
             match other.get(name) {
-                Some(twin) => first_extra(value, twin, &path),
-                None => Some(path),
+                Some(twin) => first_extra(value, twin, &path, excused),
+                None => Some(path).filter(|_| !excused(name)),
             }
         }),
         (Value::Array(one), Value::Array(other)) => {
             let pairs = one.iter().zip(other).enumerate();
             pairs
                 .into_iter()
-                .find_map(|(index, (a, b))| first_extra(a, b, &format!("{at}[{index}]")))
+                .find_map(|(index, (a, b))| first_extra(a, b, &format!("{at}[{index}]"), excused))
         }
         _ => None,
     }

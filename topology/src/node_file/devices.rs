@@ -116,6 +116,7 @@ fn node_nic(paths: &Paths, gpu: Option<&Gpu>, part: &HardwareRef, nic: Option<&N
     NodeNic {
         rdma: nic.map_or_else(|| part.name.clone(), Nic::name),
         pci: part.pci.map(|pci| pci.to_string()),
+        uverbs: nic.and_then(|nic| nic.uverbs.known().copied()),
         ports: nic.map_or_else(Vec::new, |nic| {
             nic.ports.iter().map(|port| port.number).collect()
         }),

@@ -16,6 +16,7 @@ fn machine() -> Machine {
         machine.gpus.push(gpu);
         let mut nic = nic(index, Some(format!("000{index}:02:00.0").parse().unwrap()));
         nic.numa = Fact::Known(u32::try_from(index).unwrap());
+        nic.uverbs = Fact::Known(u32::try_from(7 - index).unwrap());
         machine.nics.push(nic);
     }
     machine
@@ -61,6 +62,10 @@ fn devices_have_parts_numa_nodes_links_and_reasons() {
         (nic.rdma.as_str(), nic.distance, nic.ports.as_slice()),
         ("mlx5_1", Some(Distance::Node), &[1][..])
     );
+    assert_eq!(
+        (nic.pci.as_deref(), nic.uverbs),
+        (Some("0001:02:00.0"), Some(6))
+    );
     assert_eq!(device.links[0].nvlinks, 18);
     assert_eq!(
         (device.links[0].distance, device.links[0].same_numa),
@@ -98,26 +103,46 @@ fn an_unknown_field_is_refused_at_the_own_minor_and_ignored_at_a_higher_one() {
         "{error}"
     );
     assert_eq!(
-        with("\"schema\": \"1.0\"", "\"schema\": \"1.1\", \"colour\": 1")
+        with("\"schema\": \"1.1\"", "\"schema\": \"1.2\", \"colour\": 1")
             .unwrap()
             .schema,
-        "1.1"
+        "1.2"
     );
+}
+
+/// An agent that was upgraded reads the file of the one before.
+#[test]
+fn a_file_of_a_lower_minor_lacks_only_what_came_later() {
+    let old = |text: &str| {
+        let lines = text.lines().filter(|line| !line.contains("\"uverbs\""));
+        let lines: Vec<&str> = lines.collect();
+        lines.join("\n").replace("\"1.1\"", "\"1.0\"")
+    };
+    let text = file().to_json();
+    let read = NodeFile::parse(&old(&text)).unwrap();
+    assert_eq!(read.resources[0].devices[0].nics[0].uverbs, None);
+    let missing = NodeFile::parse(&old(&text).replace("\"1.0\"", "\"1.1\"")).unwrap_err();
+    assert!(
+        matches!(&missing, NodeFileError::MissingField { path } if path.ends_with("nics[0].uverbs")),
+        "{missing}"
+    );
+    let rail = old(&text).replacen("\"rail\": null", "\"pci\": null", 1);
+    assert!(NodeFile::parse(&rail).is_err(), "it had a rail at 1.0");
 }
 
 #[test]
 fn another_major_is_refused() {
     assert!(
-        matches!(with("\"1.0\"", "\"2.0\"").unwrap_err(), NodeFileError::Major { found } if found == "2.0")
+        matches!(with("\"1.1\"", "\"2.0\"").unwrap_err(), NodeFileError::Major { found } if found == "2.0")
     );
 }
 
 #[test]
 fn a_schema_that_cannot_be_read_is_refused_with_the_remedy() {
     for (from, to) in [
-        ("\"1.0\"", "\"one\""),
-        ("\"1.0\"", "1"),
-        ("\"schema\": \"1.0\",", ""),
+        ("\"1.1\"", "\"one\""),
+        ("\"1.1\"", "1"),
+        ("\"schema\": \"1.1\",", ""),
     ] {
         let text = with(from, to).unwrap_err().to_string();
         assert!(text.contains("MAJOR.MINOR"), "{text}");

@@ -156,6 +156,7 @@ fn shared(nics: usize, replicas: usize) -> NodeResource {
     let device = |nic: usize, replica: usize| {
         let rdma = format!("mlx5_{nic}");
         let nic = NodeNic {
+            uverbs: None,
             rdma: rdma.clone(),
             pci: None,
             ports: vec![1],

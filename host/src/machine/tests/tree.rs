@@ -9,25 +9,25 @@ use crate::machine::{Options, machine};
 use crate::root::Root;
 
 /// A tree of files and links, written by hand as a kernel shows it.
-pub(super) struct Tree(tempfile::TempDir);
+pub(in crate::machine) struct Tree(tempfile::TempDir);
 
 impl Tree {
     pub(super) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub(super) fn path(&self, path: &str) -> PathBuf {
+    pub(in crate::machine) fn path(&self, path: &str) -> PathBuf {
         let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         path
     }
 
-    pub(super) fn file(&self, path: &str, content: &str) -> &Self {
+    pub(in crate::machine) fn file(&self, path: &str, content: &str) -> &Self {
         std::fs::write(self.path(path), content).unwrap();
         self
     }
 
-    pub(super) fn link(&self, path: &str, target: &str) -> &Self {
+    pub(in crate::machine) fn link(&self, path: &str, target: &str) -> &Self {
         symlink(target, self.path(path)).unwrap();
         self
     }
@@ -46,17 +46,22 @@ impl Tree {
         )
     }
 
+    pub(in crate::machine) fn root(&self) -> Root {
+        Root::new(self.0.path())
+    }
+
     pub(super) fn read(&self) -> Machine {
-        machine(&Root::new(self.0.path()), &Options::default())
+        machine(&self.root(), &Options::default())
     }
 }
 
 pub(super) const SWITCH: &str = "pci0000:10/0000:10:01.0/0000:11:00.0";
 pub(super) const GPU: &str = "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0";
-pub(super) const NIC: &str = "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0";
+pub(in crate::machine) const NIC: &str =
+    "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0";
 
 /// A root port, a switch, a GPU and a NIC below it.
-pub(super) fn pair() -> Tree {
+pub(in crate::machine) fn pair() -> Tree {
     let tree = Tree::new();
     tree.function("pci0000:10/0000:10:01.0", "0x060400\n", "0x8086\n", "1\n");
     tree.function(SWITCH, "0x060400\n", "0x1000\n", "1\n");
