@@ -54,7 +54,9 @@ Examples:
   device-plugin discover --root /tmp/captured -o json
   device-plugin discover --machine dgx.yaml -o svg > dgx.svg
   device-plugin discover --max-distance phb --nics-per-gpu 2
-  device-plugin discover --topology-file /var/run/nvidia-topologyd/virtualTopology.xml";
+  device-plugin discover --topology-file /var/run/nvidia-topologyd/virtualTopology.xml
+
+It reads only. The JSON and YAML name their schema (`schema`, now 1.0), which docs/discover.md describes.";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -150,28 +152,38 @@ impl ServeArgs {
 #[derive(Debug, Args)]
 pub struct DiscoverArgs {
     /// Directory that holds the machine's sys and proc
-    #[arg(long, default_value = "/", conflicts_with = "machine")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/",
+        conflicts_with = "machine"
+    )]
     root: PathBuf,
     /// Machine file (YAML) instead of a running machine
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
     /// NCCL topology file that states what /sys does not show
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     topology_file: Option<PathBuf>,
     /// Farthest NIC that a pair may have
-    #[arg(long, value_enum, default_value = "pxb")]
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "pxb")]
     max_distance: Level,
-    /// What to do where the distance is unknown
-    #[arg(long, value_enum, default_value = "topology-file")]
+    /// What to do where /sys does not show the distance, as in many VMs
+    #[arg(long, value_name = "RULE", value_enum, default_value = "topology-file")]
     unknown_distance: Unknown,
     /// NICs wanted per GPU
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=64)
+    )]
     nics_per_gpu: u32,
     /// Never let two GPUs share a NIC
     #[arg(long)]
     no_sharing: bool,
     /// Form of the answer
-    #[arg(short, long, value_enum, default_value = "table")]
+    #[arg(short, long, value_name = "FORM", value_enum, default_value = "table")]
     output: Format,
 }
 

@@ -20,11 +20,11 @@ pub enum Origin {
 /// How to print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Tables and reasons, for people.
     Table,
     /// For programs.
     Json,
-    /// For both.
+    /// The same as JSON, easier to read.
     Yaml,
     /// A picture.
     Svg,

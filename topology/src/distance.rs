@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Closest first. The names are those of `nvidia-smi topo -m`; what NCCL calls a path is [`Path::nccl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Distance {
     /// At most one PCIe switch between.

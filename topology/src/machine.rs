@@ -96,6 +96,7 @@ impl Nic {
 
 /// What an RDMA device is used for; only `Compute` devices are paired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum NicRole {
     /// Carries GPU traffic.
     #[default]

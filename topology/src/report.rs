@@ -1,6 +1,7 @@
 //! What `discover` says of a machine: devices, distances, pairs and reasons, as versioned data.
 //!
-//! Pure. [`crate::render`] makes a table and a picture of it; the JSON is for programs.
+//! Pure. [`crate::render`] makes a table and a picture of it; the JSON is for programs, which find its schema in
+//! `docs/discover.schema.json` (made from these types by the feature `schema`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ pub const SCHEMA: &str = "1.0";
 
 /// Devices, distances and pairs of one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Discovery {
     /// `MAJOR.MINOR`.
@@ -37,6 +39,7 @@ pub struct Discovery {
 
 /// One GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GpuEntry {
     /// `GPU<index>`.
@@ -53,6 +56,7 @@ pub struct GpuEntry {
 
 /// One RDMA device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NicEntry {
     /// RDMA device name where known, else `NIC<index>`.
@@ -69,6 +73,7 @@ pub struct NicEntry {
 
 /// One pair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PairEntry {
     /// GPU name.
@@ -87,6 +92,7 @@ pub struct PairEntry {
 
 /// One GPU without a NIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UnpairedEntry {
     /// GPU name.

@@ -41,6 +41,12 @@ fn a_root_and_a_machine_file_exclude_each_other() {
 }
 
 #[test]
+fn the_help_of_discover_names_the_schema_that_it_prints() {
+    let version = format!("now {})", topology::report::SCHEMA);
+    assert!(DISCOVER_EXAMPLES.contains(&version));
+}
+
+#[test]
 fn wrong_values_are_refused_by_name() {
     for line in [
         "--max-distance near",

@@ -96,3 +96,62 @@ fn a_topology_file_must_be_one() {
         Err(DiscoverError::Topology(_))
     ));
 }
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+
+fn docs(name: &str) -> String {
+    std::fs::read_to_string(format!("{DOCS}/{name}")).unwrap()
+}
+
+/// `UPDATE_DOCS=1 cargo test -p device-plugin discover` writes it anew.
+#[test]
+fn the_schema_in_the_documentation_is_that_of_the_types() {
+    let schema = schemars::schema_for!(report::Discovery);
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(format!("{DOCS}/discover.schema.json"), &text).unwrap();
+    }
+    assert_eq!(docs("discover.schema.json"), text);
+}
+
+#[test]
+fn every_machine_keeps_to_the_schema() {
+    let schema = serde_json::from_str(&docs("discover.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let machines = Path::new(MACHINE).parent().unwrap();
+    let (mut kept, mut refused) = (0, Vec::new());
+    for entry in std::fs::read_dir(machines).unwrap() {
+        let path = entry.unwrap().path();
+        let origin = Origin::File(path.clone());
+        let Ok(machine) = read(&origin, None, &machine::Options::default()) else {
+            refused.push(path.file_stem().unwrap().to_owned());
+            continue;
+        };
+        let text = print(&machine, &ResourcePolicy::default(), Format::Json).unwrap();
+        let printed = serde_json::from_str(&text).unwrap();
+        let wrong: Vec<String> = schema
+            .iter_errors(&printed)
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(wrong, [""; 0], "{}", path.display());
+        kept += 1;
+    }
+    // It names one address twice.
+    assert_eq!(refused, ["supermicro-x9drg-hf-m2075-edited"]);
+    assert!(kept > 50, "{kept}");
+    let mut broken: serde_json::Value = serde_json::from_str(&printed(Format::Json)).unwrap();
+    broken["pairs"][0]["distance"] = "NEAR".into();
+    assert!(!schema.is_valid(&broken), "it would take anything");
+}
+
+#[test]
+fn the_example_and_the_version_in_the_documentation_are_what_is_printed() {
+    let page = docs("discover.md");
+    let (_, example) = page.split_once("```json\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let file = Path::new(MACHINE).with_file_name("converged-a100x-2x.yaml");
+    let machine = read(&Origin::File(file), None, &machine::Options::default()).unwrap();
+    let printed = print(&machine, &ResourcePolicy::default(), Format::Json).unwrap();
+    assert_eq!(example, printed);
+    assert!(page.contains(&format!("schema {}", report::SCHEMA)));
+}
