@@ -36,6 +36,7 @@ pub mod policies;
 pub mod previous;
 pub mod proto;
 pub mod rates;
+pub mod rdma_watch;
 pub mod reader;
 pub mod render;
 pub mod report;

@@ -1,5 +1,5 @@
-//! The agent's loop: watches its own `GpuRdmaNode`, runs a turn on every change and every ten seconds, and publishes the
-//! status by server-side apply, only when it differs. What fails is logged here, once, and tried again at the next turn.
+//! The agent's loop: watches its own `GpuRdmaNode`, runs a turn on every change of it or of the RDMA devices and every ten
+//! seconds, and publishes the status by server-side apply, only when it differs. What fails is logged here, once, and tried again at the next turn.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::cycle::{Turn, cycle};
 use crate::desired::Desired;
 use crate::gather::chain;
+use crate::rdma_watch::{self, RdmaWatch};
 use crate::session::Session;
 use crate::settings::Settings;
 
@@ -41,6 +42,7 @@ pub enum RunError {
 struct Agent {
     settings: Settings,
     session: Session,
+    rdma: RdmaWatch,
     name: String,
     api: Api<GpuRdmaNode>,
     /// The object as the API server has it; `None` until there is one.
@@ -57,6 +59,7 @@ pub async fn run(client: Client, settings: Settings, name: String) -> Result<(),
     let agent = Agent {
         settings,
         session: Session::default(),
+        rdma: RdmaWatch::default(),
         name,
         api,
         node: None,
@@ -74,11 +77,14 @@ impl Agent {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
         let mut period = interval(PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = interval(rdma_watch::PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
                 _ = period.tick() => self.turn(&mut period).await,
+                _ = looks.tick() => self.look(&mut period).await,
                 event = events.next() => match event {
                     None => return Err(RunError::WatchEnded(self.name)),
                     Some(Err(error)) => tracing::warn!(error = chain(&error), "watch GpuRdmaNode"),
@@ -105,6 +111,14 @@ impl Agent {
             Event::Delete(_) => self.node = None,
         }
         false
+    }
+
+    /// The node file names device nodes by numbers that the kernel may have given anew.
+    async fn look(&mut self, period: &mut Interval) {
+        if self.rdma.changed(&self.settings.root).await {
+            tracing::info!("RDMA devices came, went or came back");
+            self.turn(period).await;
+        }
     }
 
     async fn turn(&mut self, period: &mut Interval) {

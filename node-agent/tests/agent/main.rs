@@ -9,5 +9,6 @@ mod changes;
 mod cli;
 mod common;
 mod faults;
+mod live;
 mod state;
 mod turn;

@@ -46,6 +46,20 @@ async fn observe_and_plan_write_nothing() {
     assert_eq!(node.tree(), before);
 }
 
+/// Ids are UUIDs, in whose order the node file has its devices; people count GPUs.
+#[tokio::test]
+async fn pairs_are_shown_in_the_order_in_which_gpus_are_counted() {
+    let mut node = Node::new("nvidia-dgx2-v100");
+    node.start_kubelet(Answers::default());
+    let status = turn(&node, &nothing_asked()).await.status;
+    let shown: Vec<&str> = status.pairs.iter().map(|pair| pair.gpu.as_str()).collect();
+    let counted: Vec<String> = (0..16).map(|index| format!("GPU{index}")).collect();
+    assert_eq!(shown, counted);
+    let by_id = devices(&node).into_iter().filter_map(|device| device.gpu);
+    let by_id: Vec<String> = by_id.map(|gpu| gpu.name).collect();
+    assert_ne!(by_id, counted, "the order of the ids is another");
+}
+
 #[tokio::test]
 async fn enforce_with_nothing_asked_writes_three_places_only() {
     let mut node = Node::new(MACHINE);
