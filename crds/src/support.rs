@@ -4,7 +4,7 @@
 use crate::cluster::{
     DevicePlugin, DriverSource, GpuDirectMode, GpuRdmaClusterSpec, Inject, Takeover,
 };
-use crate::fabric::{Fabric, Tuning};
+use crate::fabric::Fabric;
 
 /// Paths of the fields that are set and whose effect is not built yet, sorted.
 #[must_use]
@@ -22,7 +22,6 @@ pub fn not_yet_supported(spec: &GpuRdmaClusterSpec) -> Vec<&'static str> {
     );
     push(&mut fields, "gpuDirect.required", spec.gpu_direct.required);
     fabric(&spec.fabric, &mut fields);
-    tuning(&spec.tuning, &mut fields);
     device_plugin(&spec.device_plugin, &mut fields);
     fields.sort_unstable();
     fields
@@ -37,38 +36,21 @@ fn push(fields: &mut Vec<&'static str>, path: &'static str, set: bool) {
 /// Destructured without `..`: a new field does not compile until its support is decided.
 fn fabric(fabric: &Fabric, fields: &mut Vec<&'static str>) {
     let Fabric {
-        link_layer,
+        link_layer: _,
         rdma_mtu,
         infiniband,
         roce,
         rails,
         addresses,
-        firewall,
+        firewall: _,
         traffic_classes,
     } = fabric;
-    push(fields, "fabric.linkLayer", link_layer.is_some());
     push(fields, "fabric.rdmaMtu", rdma_mtu.is_some());
     push(fields, "fabric.infiniband", infiniband.is_some());
     push(fields, "fabric.roce", roce.is_some());
     push(fields, "fabric.rails", !rails.is_empty());
     push(fields, "fabric.addresses", !addresses.is_empty());
-    push(fields, "fabric.firewall", firewall.is_some());
     push(fields, "fabric.trafficClasses", !traffic_classes.is_empty());
-}
-
-fn tuning(tuning: &Tuning, fields: &mut Vec<&'static str>) {
-    let Tuning {
-        acs,
-        max_read_request_bytes,
-        rdma_netns,
-    } = tuning;
-    push(fields, "tuning.acs", acs.is_some());
-    push(
-        fields,
-        "tuning.maxReadRequestBytes",
-        max_read_request_bytes.is_some(),
-    );
-    push(fields, "tuning.rdmaNetns", rdma_netns.is_some());
 }
 
 fn device_plugin(plugin: &DevicePlugin, fields: &mut Vec<&'static str>) {

@@ -1,7 +1,7 @@
 //! Copies what [`crate::machine`] and [`crate::facts`] read of a live machine into a fixture that can be shown around.
 //!
 //! Only the files named here are copied. GUIDs, MAC addresses, GIDs, UUIDs, the boot id and what names a host are masked
-//! by [`mask`]; configuration spaces are cut to 256 bytes, before the serial number's capability. Called by the agent's
+//! by [`mask`]; of a configuration space's extended part only ACS and ATS are kept, not the serial number. Called by the agent's
 //! `capture` command. The same machine gives the same bytes.
 
 mod devices;

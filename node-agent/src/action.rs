@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 pub use driver::DriverChange;
 pub use fabric::FabricChange;
-pub use tuning::TuningChange;
+pub use tuning::{
+    LinkType, NETNS_FILE, Opening, OpeningError, Protocol, TuningChange, Via, redirects,
+};
 
 use crate::findings::shorten;
 use crate::modules::ModuleName;

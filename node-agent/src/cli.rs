@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::action::Explain;
 use crate::apply::apply;
+use crate::asked::Asked;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::execute::verify;
@@ -22,6 +23,7 @@ use crate::render;
 use crate::report::status;
 use crate::session::Session;
 use crate::settings::Settings;
+use crate::tools::Tools;
 
 /// Per-node agent for GPU-direct RDMA: reads the host, plans, acts, verifies, reports.
 #[derive(Debug, Parser)]
@@ -191,7 +193,16 @@ fn facts(settings: &Settings) -> host::facts::Facts {
     let options = host::machine::Options {
         gpu_vendors: settings.gpu_vendors.clone(),
     };
-    host::facts::facts(&settings.root, &options, None)
+    let mut facts = host::facts::facts(&settings.root, &options, None);
+    facts.tuning = Tools::new(settings).everything(&facts.machine);
+    facts
+}
+
+/// A process that has seen nothing yet and is asked once.
+fn session(desired: &Desired) -> Session {
+    let mut session = Session::default();
+    session.asked = Asked::of(desired);
+    session
 }
 
 /// What is asked: a `GpuRdmaNode`, told by its `kind`, or a bare configuration.
@@ -221,7 +232,7 @@ async fn look(
 ) -> anyhow::Result<(Desired, Observed, Decision)> {
     let desired = desired(&config.config)?;
     let now = Timestamp::now();
-    let observed = gather(settings, &mut Session::default(), now).await?;
+    let observed = gather(settings, &mut session(&desired), now).await?;
     let mut decision = decide(&observed, &desired, now);
     if restore {
         decision.plan = crate::planner::restore(&observed.state, &decision.memory, now);
@@ -312,7 +323,7 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
         }
     }
     let now = Timestamp::now();
-    let observed = gather(settings, &mut Session::default(), now).await?;
+    let observed = gather(settings, &mut session(&desired), now).await?;
     let decision = decide(&observed, &desired, now);
     print!("{}", render::findings(&decision.findings));
     Ok(u8::from(unmet > 0))

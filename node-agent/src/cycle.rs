@@ -6,6 +6,7 @@ use crds::node::Cost;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::apply::{Applied, ApplyError, apply};
+use crate::asked::Asked;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::findings::{self, FindingId};
@@ -75,6 +76,7 @@ async fn turn(
     before: Option<&GpuRdmaNodeStatus>,
     now: Timestamp,
 ) -> Result<Turn, CycleError> {
+    session.asked = Asked::of(desired);
     let mut observed = gather(settings, session, now).await?;
     session.saw(&observed, now);
     let mut decision = decide(&observed, desired, now);

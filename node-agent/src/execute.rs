@@ -21,6 +21,7 @@ use crate::openib_conf::{self, OpenibConfError};
 use crate::planner::Memory;
 use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, OPENIB_CONF, Settings};
 use crate::store::{StoreError, read_text, replace_host_file, write_json};
+use crate::tools::ToolError;
 
 /// Why an action did not have its effect.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,17 @@ pub enum ExecuteError {
     /// A file could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A tool could not be asked or failed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// What must be so for the action is not so.
+    #[error("{what} is left as it is: {why}")]
+    Refused {
+        /// What would be changed.
+        what: String,
+        /// Why it is not.
+        why: String,
+    },
     /// openib.conf is not edited.
     #[error(transparent)]
     OpenibConf(#[from] OpenibConfError),

@@ -54,6 +54,28 @@ pub enum FindingId {
     DeviceDeferred,
     /// Something that discovery found odd.
     MachineNote,
+    /// The host's firewall keeps out what a job's start needs.
+    FirewallBlocks,
+    /// The host's firewall is kept by something that this agent does not drive.
+    FirewallNotManaged,
+    /// The firewall is asked for, and no address range is.
+    FirewallWithoutRange,
+    /// Access control services stay as they are, and why.
+    AcsNotChanged,
+    /// An IOMMU translates between GPU and NIC.
+    IommuTranslating,
+    /// A PCIe setting stays as it is, and why.
+    PcieNotChanged,
+    /// The namespace mode of RDMA devices is written and not in effect.
+    RdmaNetnsNotInEffect,
+    /// A setting is written into firmware and not in effect.
+    FirmwareNotInEffect,
+    /// A card has another link type and cannot change it.
+    LinkTypeFixed,
+    /// A function carries the node's own traffic and is not touched.
+    ProtectedInterface,
+    /// Containers may lock too little memory.
+    RuntimeMemlockLimited,
 }
 
 impl FindingId {
@@ -84,6 +106,17 @@ impl FindingId {
             Self::DeviceLeftOver => ("DEVICE_LEFT_OVER", Info),
             Self::DeviceDeferred => ("DEVICE_DEFERRED", Info),
             Self::MachineNote => ("MACHINE_NOTE", Info),
+            Self::FirewallBlocks => ("FIREWALL_BLOCKS_BOOTSTRAP", Warning),
+            Self::FirewallNotManaged => ("FIREWALL_NOT_MANAGED", Warning),
+            Self::FirewallWithoutRange => ("FIREWALL_WITHOUT_RANGE", Info),
+            Self::AcsNotChanged => ("ACS_NOT_CHANGED", Warning),
+            Self::IommuTranslating => ("IOMMU_TRANSLATING", Warning),
+            Self::PcieNotChanged => ("PCIE_NOT_CHANGED", Warning),
+            Self::RdmaNetnsNotInEffect => ("RDMA_NETNS_NOT_IN_EFFECT", Warning),
+            Self::FirmwareNotInEffect => ("FIRMWARE_NOT_IN_EFFECT", Warning),
+            Self::LinkTypeFixed => ("LINK_TYPE_FIXED", Error),
+            Self::ProtectedInterface => ("PROTECTED_INTERFACE", Warning),
+            Self::RuntimeMemlockLimited => ("RUNTIME_MEMLOCK_LIMITED", Warning),
         }
     }
 

@@ -13,6 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 use topology::machine::Machine;
 
+use crate::asked::Asked;
 use crate::evidence::Evidence;
 use crate::findings::FindingId;
 use crate::host_state::{HostState, NoBootId};
@@ -24,6 +25,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::state_files;
 use crate::store::read_text;
+use crate::tools::Tools;
 
 /// How long reading the host may take; it takes milliseconds as a rule.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -49,25 +51,29 @@ pub async fn gather(
     now: Timestamp,
 ) -> Result<Observed, GatherError> {
     let (own, last) = (settings.clone(), session.last().cloned());
-    let known = session.facts();
+    let (known, asked) = (session.facts(), session.asked);
     let kubelet = ask_kubelet(settings, session, now).await;
-    let work = move || gather_host(&own, kubelet, last.as_ref(), known.as_deref());
+    let work = move || gather_host(&own, kubelet, last.as_ref(), known.as_deref(), asked);
     session.reader.read(DEADLINE, work).await?
 }
 
 /// Everything but the kubelet, whose answer is given. `last` is what the agent's own files said last, for those that
-/// cannot be read now; `known` are the facts of the last turn.
+/// cannot be read now; `known` are the facts of the last turn;
+/// `asked` says what must be read beyond what costs little.
 pub fn gather_host(
     settings: &Settings,
     kubelet: Evidence,
     last: Option<&Before>,
     known: Option<&Facts>,
+    asked: Asked,
 ) -> Result<Observed, GatherError> {
     let options = Options {
         gpu_vendors: settings.gpu_vendors.clone(),
     };
     let mut findings = Vec::new();
-    let state = HostState::try_from(facts(&settings.root, &options, known))?;
+    let mut facts = facts(&settings.root, &options, known);
+    facts.tuning = Tools::new(settings).tuning(&facts.machine, asked);
+    let state = HostState::try_from(facts)?;
     unreadable_built_in(&state.facts, &mut findings);
     let before = state_files::read(settings, &state.boot_id, last, &mut findings);
     let machine = machine(&state.facts, &mut findings);

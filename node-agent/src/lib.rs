@@ -8,6 +8,7 @@
 pub mod action;
 pub mod admission;
 pub mod apply;
+pub mod asked;
 pub mod attempts;
 pub mod cdi;
 pub mod cli;
@@ -20,6 +21,7 @@ pub mod devices;
 pub mod evidence;
 pub mod execute;
 pub mod findings;
+pub mod firewall_rules;
 pub mod foreign;
 pub mod gather;
 pub mod handover;

@@ -6,6 +6,7 @@ use host::facts::Facts;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::apply::Applied;
+use crate::asked::Asked;
 use crate::decide::Decision;
 use crate::evidence::SocketId;
 use crate::gather::HostReader;
@@ -18,6 +19,8 @@ pub struct Session {
     facts: Option<Arc<Facts>>,
     /// The kubelet's socket, and when it was seen first.
     socket: Option<(SocketId, Timestamp)>,
+    /// What must be read of the host for what is asked.
+    pub asked: Asked,
     /// Reads the host.
     pub reader: HostReader,
 }

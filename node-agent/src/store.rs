@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 use host::root::{Root, RootError};
@@ -153,6 +153,22 @@ pub fn set_aside(root: &Root, path: &str) -> Result<(), StoreError> {
         path: path.to_owned(),
         source,
     })
+}
+
+/// Writes bytes in the middle of a regular file that is there, in one call: registers of a device, not a file on disk.
+pub fn write_at(root: &Root, path: &str, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    let target = root.join(&root.resolve(path)?);
+    let io = |source| StoreError::Io {
+        operation: "write",
+        path: path.to_owned(),
+        source,
+    };
+    let file = OpenOptions::new().write(true).open(target).map_err(io)?;
+    let written = file.write_at(bytes, offset).map_err(io)?;
+    if written == bytes.len() {
+        return Ok(());
+    }
+    Err(io(std::io::Error::from(std::io::ErrorKind::WriteZero)))
 }
 
 /// Replaces a file of the host at once, with its mode and owner kept; links are followed inside the root. A new file

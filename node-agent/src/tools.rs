@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use host::facts::kernel;
-use host::facts::tuning::ToolAnswers;
 use host::facts::tuning::users::{self, RdmaUsers};
+use host::facts::tuning::{self, Scope, ToolAnswers, Tuning};
 use host::root::Root;
 use topology::fact::Fact;
+use topology::machine::Machine;
 use topology::pci::PciAddress;
 
+use crate::asked::Asked;
 use crate::command::{self, CommandError, Outcome};
 use crate::gather::chain;
 use crate::settings::Settings;
@@ -175,6 +177,43 @@ impl Tools {
             Some(error) if answers.is_empty() => Fact::Unreadable(chain(&error)),
             _ => Fact::Known(answers.join("\n")),
         }
+    }
+
+    /// Tuning of the host, as far as `asked` needs it.
+    #[must_use]
+    pub fn tuning(&self, machine: &Machine, asked: Asked) -> Tuning {
+        let mut answers = if asked.scope.firewall {
+            self.firewall()
+        } else {
+            ToolAnswers::default()
+        };
+        let functions = asked.firmware(machine);
+        if !functions.is_empty() {
+            answers.firmware = self.firmware(&functions).firmware;
+        }
+        tuning::tuning(&self.root, machine, &answers, asked.scope)
+    }
+
+    /// Tuning of the host, all of it.
+    #[must_use]
+    pub fn everything(&self, machine: &Machine) -> Tuning {
+        let physical = machine.nics.iter().filter(|nic| nic.physfn.is_none());
+        let functions: Vec<_> = physical.filter_map(|nic| nic.pci).collect();
+        let answers = ToolAnswers {
+            firmware: self.firmware(&functions).firmware,
+            ..self.firewall()
+        };
+        let mut tuning = tuning::tuning(
+            &self.root,
+            machine,
+            &answers,
+            Scope {
+                users: false,
+                ..Scope::ALL
+            },
+        );
+        tuning.users = self.users();
+        tuning
     }
 
     /// Who uses RDMA now. Every process is looked at: asked before an action, not every turn.

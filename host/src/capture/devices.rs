@@ -2,6 +2,7 @@
 
 use super::Capture;
 use super::mask::{Masks, resource};
+use crate::machine::express::without_identity;
 use crate::machine::functions::DEVICES;
 use crate::machine::nics::{INFINIBAND, NET, VERBS};
 use crate::parse::deepest_function;
@@ -22,9 +23,6 @@ const PCI_FILES: &[&str] = &[
     "max_link_speed",
     "max_link_width",
 ];
-
-/// The serial number is an extended capability, which starts behind these bytes.
-const CONFIG_BYTES: usize = 256;
 
 pub(super) fn copy(capture: &mut Capture<'_>) -> Result<(), RootError> {
     for name in capture.names(DEVICES) {
@@ -75,9 +73,7 @@ fn function(capture: &mut Capture<'_>, name: &str) -> Result<(), RootError> {
 
 fn config(capture: &mut Capture<'_>, path: &str) -> Result<(), RootError> {
     match capture.from.bytes(path) {
-        Ok(bytes) => capture
-            .into
-            .put(path, &bytes[..bytes.len().min(CONFIG_BYTES)]),
+        Ok(bytes) => capture.into.put(path, without_identity(&bytes)),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => {
             capture.left_out.push(error.chain());

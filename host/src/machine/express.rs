@@ -150,6 +150,34 @@ fn extended(config: &[u8], wanted: u16) -> Result<Option<usize>, Hidden> {
     Ok(None)
 }
 
+/// The space with no more of its extended part than ACS and ATS, where they were: others hold serial numbers. A space that
+/// was cut stays cut.
+#[cfg(feature = "fixture")]
+pub(crate) fn without_identity(config: &[u8]) -> Vec<u8> {
+    let mut kept = config[..config.len().min(EXTENDED)].to_vec();
+    if config.len() <= EXTENDED {
+        return kept;
+    }
+    kept.resize(config.len(), 0);
+    let found = [ACS, ATS].map(|id| extended(config, id).ok().flatten());
+    let mut places: Vec<usize> = found.into_iter().flatten().collect();
+    places.sort_unstable();
+    for at in &places {
+        let whole = config.get(*at..at + 8).unwrap_or_default();
+        kept[*at..at + whole.len()].copy_from_slice(whole);
+    }
+    // The list starts at its first place, with an empty capability where none of the two lies.
+    let mut from = EXTENDED;
+    for to in places.iter().filter(|at| **at != EXTENDED).chain([&0]) {
+        let next = u16::try_from(*to << 4).unwrap_or(0) | 1;
+        if let Some(header) = kept.get_mut(from + 2..from + 4) {
+            header.copy_from_slice(&next.to_le_bytes());
+        }
+        from = *to;
+    }
+    kept
+}
+
 fn register(config: &[u8], offset: usize) -> Option<Register> {
     word(config, offset).map(|value| Register { offset, value })
 }

@@ -68,14 +68,9 @@ fn what_is_not_built_is_named() {
         ..NodeConfig::default()
     };
     let desired = Desired::of_config(config).unwrap();
-    let fields = [
-        "fabric.addresses",
-        "fabric.linkLayer",
-        "gpuDirect.mode",
-        "gpuDirect.required",
-    ];
+    let fields = ["fabric.addresses", "gpuDirect.mode", "gpuDirect.required"];
     assert_eq!(desired.unsupported, fields);
-    assert_eq!(desired.findings.len(), 4);
+    assert_eq!(desired.findings.len(), 3);
 }
 
 #[test]

@@ -1,5 +1,9 @@
-//! Modules that the admin asked for by name. Nothing else is ever loaded.
+//! Modules that the admin asked for by name: nothing else is ever loaded, and nothing is unloaded that was not loaded by us.
+//! `modprobe` loads what a module needs; to unload, holders go first, and one that is not ours is named and left alone.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use host::facts::kernel::Module;
 use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
@@ -8,6 +12,7 @@ use crate::action::{Blocked, Change};
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::modules::{ModuleName, ModuleState};
+use crate::users::known_module;
 
 pub(super) fn load(
     plan: &mut Plan,
@@ -70,4 +75,78 @@ fn contested(plan: &mut Plan, name: &ModuleName) {
         crds::names::RESET_ATTEMPTS
     );
     plan.find(FindingId::ForeignOwner, name.as_str(), message);
+}
+
+/// Plans to unload modules that we loaded, holders first. One that is held by another module, or in use, waits and says so.
+pub(super) fn unload(
+    plan: &mut Plan,
+    ours: &[(ModuleName, Timestamp)],
+    state: &HostState,
+    memory: &Memory,
+    now: Timestamp,
+) {
+    let listed = state.facts.modules.fact.known().into_iter().flatten();
+    let graph: BTreeMap<ModuleName, &Module> = listed
+        .filter_map(|module| Some((ModuleName::new(&module.name).ok()?, module)))
+        .collect();
+    let mut going = BTreeSet::new();
+    let mut left: Vec<_> = ours.iter().collect();
+    while !left.is_empty() {
+        let is_free =
+            |(name, _): &&(ModuleName, Timestamp)| held_by(&graph, name, &going).is_empty();
+        // Where none is free, the first one says what holds it.
+        let next = left.iter().position(is_free).unwrap_or(0);
+        let (name, loaded_at) = left.remove(next);
+        let waits = in_the_way(&graph, name, &going);
+        let precondition = format!("{name} was loaded by this agent at {loaded_at}");
+        plan.act(
+            Change::UnloadModule(name.clone()),
+            precondition,
+            memory,
+            now,
+        );
+        match (waits, plan.actions.last_mut()) {
+            (Some(what), Some(action)) => _ = action.blocked.get_or_insert(Blocked::Waits(what)),
+            _ => _ = going.insert(name.clone()),
+        }
+    }
+}
+
+/// Modules that use `name` and do not go before it.
+fn held_by(
+    graph: &BTreeMap<ModuleName, &Module>,
+    name: &ModuleName,
+    going: &BTreeSet<ModuleName>,
+) -> Vec<String> {
+    let holders = graph
+        .get(name)
+        .map(|module| module.holders.clone())
+        .unwrap_or_default();
+    let stays = |holder: &String| !ModuleName::new(holder).is_ok_and(|name| going.contains(&name));
+    holders.into_iter().filter(stays).collect()
+}
+
+/// What keeps a module from being unloaded: modules that hold it, or references of the kernel and of processes.
+fn in_the_way(
+    graph: &BTreeMap<ModuleName, &Module>,
+    name: &ModuleName,
+    going: &BTreeSet<ModuleName>,
+) -> Option<String> {
+    let holders = held_by(graph, name, going);
+    if !holders.is_empty() {
+        let named: Vec<_> = holders.iter().map(|holder| shown(holder)).collect();
+        return Some(format!("{name} is held by {}", named.join(", ")));
+    }
+    let module = graph.get(name)?;
+    let held = module.holders.len() as u64;
+    let references = module.references.known()?.saturating_sub(held);
+    (references > 0).then(|| format!("{name} is in use ({references} references)"))
+}
+
+/// A holder with what it is and what makes it let go, where that is known.
+fn shown(holder: &str) -> String {
+    match known_module(holder) {
+        Some((what, remedy)) => format!("{holder} ({what}: {remedy})"),
+        None => format!("{holder} (rmmod {holder} once nothing uses it)"),
+    }
 }

@@ -40,17 +40,13 @@ fn changed(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) 
 
 /// A module that we loaded in another boot is no longer loaded by us.
 fn modules(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
-    for (name, entry) in &memory.journal.modules {
-        if entry.boot_id == state.boot_id && state.has_module(name) == Some(true) {
-            let precondition = format!("{name} was loaded by this agent at {}", entry.at.0);
-            plan.act(
-                Change::UnloadModule(name.clone()),
-                precondition,
-                memory,
-                now,
-            );
-        }
-    }
+    let ours = memory.journal.modules.iter().filter(|(name, entry)| {
+        entry.boot_id == state.boot_id && state.has_module(name) == Some(true)
+    });
+    let ours: Vec<_> = ours
+        .map(|(name, entry)| (name.clone(), entry.at.0))
+        .collect();
+    super::modules::unload(plan, &ours, state, memory, now);
 }
 
 fn keys(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {

@@ -66,7 +66,7 @@ pub struct Zone {
 pub(crate) fn read(root: &Root, answers: &ToolAnswers) -> Firewall {
     Firewall {
         firewalld: firewalld(root, answers),
-        ufw: ufw(root),
+        ufw: ufw_rules(root),
         input_chains: match &answers.nft_ruleset {
             Fact::Known(text) => match nft::parse(text) {
                 Ok(chains) => Fact::Known(chains),
@@ -129,7 +129,8 @@ fn setting(zone: &mut Zone, line: &str) {
 }
 
 /// The rules that its file lists, comments left out: `### tuple ### allow tcp 22 0.0.0.0/0 any 10.0.0.0/8 in comment=…`.
-fn ufw(root: &Root) -> Fact<Vec<String>> {
+#[must_use]
+pub fn ufw_rules(root: &Root) -> Fact<Vec<String>> {
     let enabled = |text: String| {
         text.lines()
             .any(|line| line.trim().eq_ignore_ascii_case("ENABLED=yes"))

@@ -196,7 +196,8 @@ fn temperature(root: &Root, path: &str) -> Fact<i64> {
 }
 
 /// The functions that a hypervisor's driver holds.
-pub(crate) fn passed_through(root: &Root) -> Fact<BTreeMap<PciAddress, String>> {
+#[must_use]
+pub fn passed_through(root: &Root) -> Fact<BTreeMap<PciAddress, String>> {
     let mut held = BTreeMap::new();
     for driver in GUEST_DRIVERS {
         match root.entries(&format!("/sys/bus/pci/drivers/{driver}")) {

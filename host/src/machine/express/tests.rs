@@ -86,3 +86,25 @@ fn lists_with_a_cycle_end() {
     assert_eq!(device_control(&config), Ok(None));
     assert_eq!(acs(&[0xff; 4096]), Ok(None), "a device that is gone");
 }
+
+#[test]
+fn a_capture_keeps_acs_and_ats_and_no_serial_number() {
+    let mut config = space();
+    config[0x100..0x104].copy_from_slice(&[0x03, 0x00, 0x01, 0x15]);
+    config[0x104..0x10c].copy_from_slice(&[0xaa; 8]);
+    config[0x152..0x154].copy_from_slice(&[0x01, 0x20]);
+    config[0x200..0x208].copy_from_slice(&[0x0f, 0x00, 0x01, 0x00, 0, 0, 0x00, 0x80]);
+    let kept = without_identity(&config);
+    assert_eq!((kept.len(), kept[0x104]), (4096, 0));
+    assert_eq!(
+        (acs(&kept), ats_control(&kept)),
+        (acs(&config), ats_control(&config))
+    );
+    assert_eq!(kept[..256], config[..256]);
+    assert_eq!(without_identity(&config[..256]), config[..256]);
+    let without = without_identity(&[0x77; 4096]);
+    assert_eq!(
+        (acs(&without), &without[0x104..]),
+        (Ok(None), &[0; 4096 - 0x104][..])
+    );
+}
