@@ -16,5 +16,9 @@ pub const DRIVER_LABEL: &str = "gpurdma.dev/driver";
 pub const MAINTENANCE_TAINT: &str = "gpurdma.dev/maintenance";
 /// Annotation on a `GpuRdmaNode` that resets its attempt budgets.
 pub const RESET_ATTEMPTS: &str = "gpurdma.dev/reset-attempts";
+/// Annotation on a pod that maintenance must not evict: `true`.
+pub const DO_NOT_DISRUPT: &str = "gpurdma.dev/do-not-disrupt";
+/// Annotation on a `GpuRdmaNode` in which the operator keeps how far its rollout is there.
+pub const ROLLOUT_STATE: &str = "gpurdma.dev/rollout-state";
 /// Finalizer of the operator on a `GpuRdmaCluster`.
 pub const FINALIZER: &str = "gpurdma.dev/operator";

@@ -56,6 +56,10 @@ pub struct GpuRdmaNodeSpec {
     /// Hash of driver, gpuDirect, tuning and fabric.linkLayer.
     #[schemars(length(max = 64), regex(pattern = r"^([0-9a-f]{64})?$"))]
     pub install_hash: String,
+    /// Whether the agent takes back what it changed on the host, instead of bringing it to the configuration.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(transform = schema::no_default)]
+    pub restore: bool,
     /// The configuration, resolved for this node.
     #[schemars(transform = schema::no_default)]
     pub config: NodeConfig,

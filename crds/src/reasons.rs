@@ -86,6 +86,8 @@ names! {
         NoMaintenanceSlot,
         /// Granted maintenance waits for pods to end.
         WaitingForWorkloads,
+        /// Maintenance failed on a node; no other node gets a grant until a person has looked.
+        MaintenanceHalted,
         /// Another cluster selects some of the same nodes.
         Conflict,
         /// No other cluster selects the same nodes.
@@ -168,6 +170,12 @@ names! {
         ModuleInUse,
         /// Granted maintenance runs.
         MaintenanceInProgress,
+        /// Maintenance failed on this node; the message says how.
+        MaintenanceFailed,
+        /// Maintenance failed on another node of the cluster; this one waits until a person has looked.
+        MaintenanceHalted,
+        /// The node gave its maintenance slot back and is tried again later.
+        MaintenancePostponed,
         /// The grant was for another install hash.
         GrantRevoked,
         /// An action failed as often as its budget allows.
@@ -242,6 +250,8 @@ names! {
         MaintenanceFailed,
         /// Maintenance waits for a user of the RDMA stack; the message names it.
         MaintenanceBlocked,
+        /// A node gave its maintenance slot back and is tried again later.
+        MaintenancePostponed,
         /// A pod was evicted for maintenance.
         PodEvicted,
         /// A disruption budget refused an eviction.

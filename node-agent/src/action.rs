@@ -208,6 +208,8 @@ pub struct Action {
 pub enum Blocked {
     /// Its attempts are used up.
     Exhausted,
+    /// It is prepared, and in effect after the reboot that follows.
+    Prepared,
     /// It waits for what the text names.
     Waits(String),
 }
@@ -222,6 +224,9 @@ impl Action {
                 self.attempts,
                 crds::names::RESET_ATTEMPTS
             )),
+            Some(Blocked::Prepared) => Some(
+                "prepared; the host reboots once everything else of the grant is done".to_owned(),
+            ),
             Some(Blocked::Waits(what)) => Some(format!("waits: {what}")),
             None => None,
         };
@@ -236,6 +241,12 @@ impl Action {
             .join("; ")
     }
 
+    /// Whether only a reboot is missing.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.blocked == Some(Blocked::Prepared)
+    }
+
     /// The action as it stands in the status.
     #[must_use]
     pub fn status(&self) -> ActionStatus {
@@ -245,6 +256,7 @@ impl Action {
             desired: self.change.desired(),
             cost: self.change.cost(),
             attempts: self.attempts,
+            exhausted: self.blocked == Some(Blocked::Exhausted),
             message: shorten(&self.message(), MESSAGE_LIMIT),
         }
     }

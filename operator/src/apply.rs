@@ -9,12 +9,11 @@ use crds::names::ASSIGN_MANAGER;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::api::DeleteParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, ResourceExt};
 
 use crate::error::Error;
-use crate::events::Events;
 use crate::kube_io::{self, MANAGER};
-use crate::maintenance;
+use crate::maintenance::{self, Hands};
 use crate::plan::{Changes, Prune};
 use crate::rollout::Decision;
 
@@ -54,30 +53,22 @@ pub struct Outcome {
 }
 
 /// Writes everything that can be written; the next reconciliation goes on from there.
-pub async fn apply(client: &Client, namespace: &str, events: &Events, changes: Changes) -> Outcome {
+pub async fn apply(hands: Hands<'_>, namespace: &str, changes: Changes) -> Outcome {
     let mut failures = Failures::default();
     let mut outcome = Outcome::default();
-    write(
-        client,
-        namespace,
-        events,
-        changes,
-        &mut outcome,
-        &mut failures,
-    )
-    .await;
+    write(hands, namespace, changes, &mut outcome, &mut failures).await;
     outcome.failure = failures.into_error();
     outcome
 }
 
 async fn write(
-    client: &Client,
+    hands: Hands<'_>,
     namespace: &str,
-    events: &Events,
     changes: Changes,
     outcome: &mut Outcome,
     failures: &mut Failures,
 ) {
+    let client = hands.client;
     // Without `..`: a new kind of change does not compile until it is applied.
     let Changes {
         daemon_sets,
@@ -122,7 +113,7 @@ async fn write(
         .iter()
         .map(|node| (node.clone(), kube_io::delete(&objects, node, &params)));
     applied.released = each(failures, forget).await;
-    maintain(client, events, maintenance, outcome, failures).await;
+    maintain(hands, maintenance, outcome, failures).await;
 }
 
 fn set_id(name: &str) -> String {
@@ -139,8 +130,7 @@ async fn delete(sets: &Api<DaemonSet>, gone: &Prune) -> Result<(), Error> {
 }
 
 async fn maintain(
-    client: &Client,
-    events: &Events,
+    hands: Hands<'_>,
     maintenance: Vec<Decision>,
     outcome: &mut Outcome,
     failures: &mut Failures,
@@ -152,7 +142,7 @@ async fn maintain(
         if failures.of(&decision.node) {
             continue;
         }
-        let result = maintenance::carry_out(client, events, &decision).await;
+        let result = maintenance::carry_out(hands, &decision).await;
         outcome.applied.steps += *result.as_ref().unwrap_or(&0);
         if failures.note(&decision.node, result) {
             outcome.maintained.push(decision);

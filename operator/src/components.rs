@@ -173,7 +173,7 @@ pub fn template_hash(daemon_set: &DaemonSet) -> Option<&str> {
 
 /// The first 16 hexadecimal digits of the sha256 of a value's JSON. The types are structs and sorted maps, so the same
 /// value gives the same bytes.
-fn hash(value: &impl Serialize) -> String {
+pub(crate) fn hash(value: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(value).unwrap_or_default();
     let digest = Sha256::digest(bytes);
     let first = digest.iter().take(8);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::GpuRdmaCluster;
-use crds::cluster::DeletionPolicy;
 use crds::names::FINALIZER;
 use crds::reasons::{ClusterCondition, EventReason};
 use futures::stream::{self, Stream};
@@ -18,12 +17,13 @@ use tokio::sync::Notify;
 use crate::apply::{Outcome, apply};
 use crate::assign::{Assignments, assign};
 use crate::backoff::Backoff;
-use crate::conditions::Transition;
+use crate::conditions::{Transition, listed};
 use crate::config::Config;
 use crate::error::{Category, Error};
 use crate::events::Events;
 use crate::gather::{Snapshot, gather};
 use crate::guarded::Guarded;
+use crate::maintenance::Hands;
 use crate::metrics::Metrics;
 use crate::plan::{Changes, Settings, plan};
 use crate::status::{self, Built};
@@ -39,6 +39,8 @@ const COLLECT: Duration = Duration::from_millis(500);
 pub struct Context {
     /// The API.
     pub client: Client,
+    /// The API, by a client that takes no for an answer: for evictions.
+    pub evictions: Client,
     /// The caches.
     pub stores: Stores,
     /// Events.
@@ -150,6 +152,7 @@ fn look(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Findings, Er
         &assignments,
         settings,
         &cluster.name_any(),
+        Timestamp::now(),
     );
     Ok(Findings {
         snapshot,
@@ -173,7 +176,14 @@ async fn converge(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Ac
     };
     let built = status::build(inputs, Timestamp::now());
     report(cluster, context, built).await?;
-    outcome.map(|()| Action::requeue(RESYNC))
+    outcome.map(|()| Action::requeue(next_look(&findings.changes, Timestamp::now())))
+}
+
+/// Sooner than usual where a wait of the rollout ends.
+fn next_look(changes: &Changes, now: Timestamp) -> Duration {
+    let soonest = changes.maintenance.iter().filter_map(|one| one.wake).min();
+    let wait = soonest.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
+    wait.map_or(RESYNC, |wait| wait.saturating_add(COLLECT).min(RESYNC))
 }
 
 async fn carry_out(context: &Context, changes: &Changes) -> Result<(), Error> {
@@ -185,9 +195,12 @@ async fn carry_out(context: &Context, changes: &Changes) -> Result<(), Error> {
         maintained,
         failure,
     } = apply(
-        &context.client,
+        Hands {
+            client: &context.client,
+            evictions: &context.evictions,
+            events: &context.events,
+        },
         &context.namespace,
-        &context.events,
         changes.clone(),
     )
     .await;
@@ -260,19 +273,32 @@ async fn release(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Act
         context.metrics.forget(&cluster.name_any());
         return Ok(Action::await_change());
     }
-    if cluster.spec.deletion_policy == DeletionPolicy::Restore {
-        let note =
-            "deletionPolicy Restore has no effect in this version: host settings stay as they are.";
-        let reason = EventReason::NotYetSupported.as_str();
-        context
-            .events
-            .warning(&cluster.object_ref(&()), reason, "Delete", note.to_owned())
-            .await;
+    if let Some(note) = waits_for(&changes) {
+        let reason = EventReason::MaintenanceBlocked.as_str();
+        let about = cluster.object_ref(&());
+        context.events.warning(&about, reason, "Delete", note).await;
     }
     carry_out(context, &changes).await?;
     Err(Error::Releasing {
         cluster: cluster.name_any(),
     })
+}
+
+/// What a deleted cluster waits for, where nothing is left to be done about it now.
+fn waits_for(changes: &Changes) -> Option<String> {
+    if !changes.is_empty() {
+        return None;
+    }
+    let nodes: Vec<_> = changes
+        .maintenance
+        .iter()
+        .map(|one| one.node.as_str())
+        .collect();
+    let text = format!(
+        "The cluster stays until these hosts are as they were before, or their agents have confirmed that nothing runs: {}. See their plan and conditions: kubectl get grn. With spec.deletionPolicy Retain nothing is taken back.",
+        listed(&nodes)
+    );
+    (!nodes.is_empty()).then_some(text)
 }
 
 #[cfg(test)]

@@ -3,16 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::names::{DRIVER_LABEL, MAINTENANCE_TAINT};
+use crds::names::{DO_NOT_DISRUPT, DRIVER_LABEL, MAINTENANCE_TAINT};
 use k8s_openapi::api::core::v1::{
-    Container, Node, NodeSpec, Pod, PodCondition, PodSpec, PodStatus,
+    Container, Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodCondition, PodSpec, PodStatus,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 use crate::components::{
     COMPONENT_LABEL, DRIVER_ROLE, MANAGED_BY_LABEL, MANAGER, NAME, NAME_LABEL, TEMPLATE_HASH,
 };
 use crate::quantity;
+use crate::rollout::Stays;
 
 /// Labels of a driver pod of ours. Anyone may give a pod such labels: its namespace counts as well
 /// ([`crate::gather::by_node`]).
@@ -21,6 +23,9 @@ pub const DRIVER_LABELS: [(&str, &str); 3] = [
     (MANAGED_BY_LABEL, MANAGER),
     (COMPONENT_LABEL, DRIVER_ROLE),
 ];
+
+/// Annotation of a pod that the kubelet runs from a file.
+const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A node, as far as assignment and maintenance need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,6 +36,10 @@ pub struct NodeFacts {
     pub labels: BTreeMap<String, String>,
     /// Whether it has our maintenance taint.
     pub tainted: bool,
+    /// Whether someone cordoned it.
+    pub cordoned: bool,
+    /// Whether its Ready condition is there and not true. A node that has none yet has not been heard of.
+    pub not_ready: bool,
 }
 
 impl NodeFacts {
@@ -46,8 +55,20 @@ impl NodeFacts {
             uid: node.uid().unwrap_or_default(),
             labels: node.labels().clone(),
             tainted: taints.iter().any(|taint| taint.key == MAINTENANCE_TAINT),
+            cordoned: node
+                .spec
+                .as_ref()
+                .is_some_and(|spec| spec.unschedulable == Some(true)),
+            not_ready: readiness(node).is_some_and(|ready| ready.status != "True"),
         }
     }
+}
+
+fn readiness(node: &Node) -> Option<&NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_deref()?;
+    conditions
+        .iter()
+        .find(|condition| condition.type_ == "Ready")
 }
 
 /// A pod that is on a node and has not ended.
@@ -63,6 +84,8 @@ pub struct PodFacts {
     pub resources: BTreeSet<String>,
     /// What it is to a driver DaemonSet, where its labels are those of a driver pod of ours.
     pub driver: Option<DriverPod>,
+    /// Why maintenance must not evict it.
+    pub stays: Option<Stays>,
 }
 
 /// A pod of a driver DaemonSet.
@@ -92,6 +115,7 @@ impl PodFacts {
             node,
             resources: extended_resources(pod),
             driver: driver_pod(pod),
+            stays: stays(pod),
         })
     }
 
@@ -100,6 +124,25 @@ impl PodFacts {
     pub fn id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
+}
+
+fn stays(pod: &Pod) -> Option<Stays> {
+    let asked = pod.annotations().get(DO_NOT_DISRUPT);
+    if pod.metadata.deletion_timestamp.is_some() {
+        Some(Stays::Ending)
+    } else if pod.annotations().contains_key(MIRROR) {
+        Some(Stays::Mirror)
+    } else if pod.owner_references().iter().any(is_daemon_set) {
+        Some(Stays::DaemonSet)
+    } else {
+        asked
+            .filter(|value| *value == "true")
+            .map(|_| Stays::DoNotDisrupt)
+    }
+}
+
+fn is_daemon_set(owner: &OwnerReference) -> bool {
+    owner.kind == "DaemonSet" && owner.controller == Some(true)
 }
 
 /// The driver pod among the pods of a node.
@@ -168,10 +211,18 @@ fn is_ready(pod: &Pod) -> bool {
 pub fn strip_node(node: &mut Node) {
     node.metadata.managed_fields = None;
     node.metadata.annotations = None;
-    node.status = None;
-    let taints = node.spec.take().and_then(|spec| spec.taints);
-    node.spec = Some(NodeSpec {
-        taints,
+    let ready = readiness(node).map(|ready| NodeCondition {
+        type_: ready.type_.clone(),
+        status: ready.status.clone(),
+        ..NodeCondition::default()
+    });
+    node.status = ready.map(|ready| NodeStatus {
+        conditions: Some(vec![ready]),
+        ..NodeStatus::default()
+    });
+    node.spec = node.spec.take().map(|spec| NodeSpec {
+        taints: spec.taints,
+        unschedulable: spec.unschedulable,
         ..NodeSpec::default()
     });
 }
@@ -180,13 +231,13 @@ pub fn strip_node(node: &mut Node) {
 pub fn strip_pod(pod: &mut Pod) {
     let ready = is_ready(pod);
     let phase = pod.status.take().and_then(|status| status.phase);
-    let hash = pod.annotations_mut().remove(TEMPLATE_HASH);
+    pod.annotations_mut()
+        .retain(|key, _| [TEMPLATE_HASH, MIRROR, DO_NOT_DISRUPT].contains(&key.as_str()));
     pod.labels_mut().retain(|key, _| {
         key == DRIVER_LABEL || DRIVER_LABELS.iter().any(|(label, _)| key == label)
     });
     pod.metadata.managed_fields = None;
-    pod.metadata.owner_references = None;
-    pod.metadata.annotations = hash.map(|hash| BTreeMap::from([(TEMPLATE_HASH.to_owned(), hash)]));
+    pod.owner_references_mut().retain(is_daemon_set);
     pod.spec = pod.spec.take().map(stripped_spec);
     let condition = PodCondition {
         type_: "Ready".into(),

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use crds::GpuRdmaNode;
 use crds::names::MAINTENANCE_TAINT;
-use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use crds::names::ROLLOUT_MANAGER;
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +80,52 @@ pub async fn label_node(
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         Err(error) => Err(failed("label", describe::<Node>(node))(error)),
+    }
+}
+
+/// Asks for the eviction of a pod. A disruption budget that refuses is no failure: the answer is what it said. A pod
+/// that is gone is evicted.
+///
+/// The client must not repeat what the server refuses: it would ask for minutes and count as one try.
+pub async fn evict(client: &Client, namespace: &str, name: &str) -> Result<Option<String>, Error> {
+    let api = Api::<Pod>::namespaced(client.clone(), namespace);
+    match api.evict(name, &EvictParams::default()).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        // 429: a budget would be violated. 500 with this text: several budgets select the pod.
+        Err(kube::Error::Api(status))
+            if status.code == 429 || status.message.contains("PodDisruptionBudget") =>
+        {
+            let causes = status.details.iter().flat_map(|details| &details.causes);
+            let causes: Vec<_> = causes.map(|cause| cause.message.as_str()).collect();
+            let why = if causes.is_empty() {
+                status.message.clone()
+            } else {
+                causes.join("; ")
+            };
+            Ok(Some(format!("{namespace}/{name}: {why}")))
+        }
+        Err(error) => Err(failed("evict", format!("Pod {namespace}/{name}"))(error)),
+    }
+}
+
+/// Writes or removes an annotation of a `GpuRdmaNode`. An object that is gone needs none.
+pub async fn annotate(
+    client: &Client,
+    node: &str,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), Error> {
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+    let params = PatchParams {
+        field_manager: Some(ROLLOUT_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let api = Api::<GpuRdmaNode>::all(client.clone());
+    match api.patch_metadata(node, &params, &patch).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(error) => Err(failed("annotate", describe::<GpuRdmaNode>(node))(error)),
     }
 }
 

@@ -1,12 +1,12 @@
-//! Carries out the steps of [`crate::rollout`]: taints, grants, driver labels and driver pods.
+//! Carries out the steps of [`crate::rollout`]: taints, evictions, grants, driver labels and driver pods.
 
 use std::collections::BTreeMap;
 
-use crds::GpuRdmaNode;
-use crds::names::{DRIVER_LABEL, GROUP, ROLLOUT_MANAGER};
+use crds::names::{DRIVER_LABEL, GROUP, RESET_ATTEMPTS, ROLLOUT_MANAGER, ROLLOUT_STATE};
 use crds::node::Maintenance;
 use crds::reasons::EventReason;
-use k8s_openapi::api::core::v1::Pod;
+use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -14,25 +14,52 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::events::Events;
 use crate::kube_io;
-use crate::rollout::{Decision, End, Step};
+use crate::rollout::{Decision, End, Record, Step};
 
-/// Takes the steps of one node, in order, and says how many.
-pub async fn carry_out(
-    client: &Client,
-    events: &Events,
-    decision: &Decision,
-) -> Result<usize, Error> {
+/// What steps are taken with.
+#[derive(Clone, Copy)]
+pub struct Hands<'a> {
+    /// The API.
+    pub client: &'a Client,
+    /// The API, by a client that takes no for an answer: for evictions.
+    pub evictions: &'a Client,
+    /// Events.
+    pub events: &'a Events,
+}
+
+/// Takes the steps of one node, in order, and says how many. What is to be remembered is written first.
+pub async fn carry_out(hands: Hands<'_>, decision: &Decision) -> Result<usize, Error> {
+    if let Some(record) = &decision.record {
+        remember(hands.client, &decision.node, record).await?;
+    }
     for step in &decision.steps {
-        take(client, events, &decision.node, step).await?;
+        take(hands, decision, step).await?;
     }
     Ok(decision.steps.len())
 }
 
-async fn take(client: &Client, events: &Events, node: &str, step: &Step) -> Result<(), Error> {
+async fn remember(client: &Client, node: &str, record: &Record) -> Result<(), Error> {
+    kube_io::annotate(client, node, ROLLOUT_STATE, record.to_text().as_deref()).await
+}
+
+async fn take(hands: Hands<'_>, decision: &Decision, step: &Step) -> Result<(), Error> {
+    let node = decision.node.as_str();
+    let Hands { client, events, .. } = hands;
     tracing::info!(node, ?step, "maintenance");
     match step {
         Step::Taint => kube_io::set_taint(client, node, true).await,
         Step::Untaint => kube_io::set_taint(client, node, false).await,
+        Step::Evict(pods) => evict(hands, decision, pods).await,
+        Step::Postpone(why) => {
+            let reason = EventReason::MaintenancePostponed;
+            warn(hands, node, reason, why).await;
+            Ok(())
+        }
+        Step::Fail(why) => {
+            let reset = format!("{why}. {}", remedy(node));
+            warn(hands, node, EventReason::MaintenanceFailed, &reset).await;
+            Ok(())
+        }
         Step::Grant(grant) => give(client, events, node, grant).await,
         Step::EndGrant(end) => take_back(client, events, node, *end).await,
         Step::DriverLabel { wanted } => label_driver(client, node, *wanted).await,
@@ -41,6 +68,59 @@ async fn take(client: &Client, events: &Events, node: &str, step: &Step) -> Resu
             replace(client, events, node, namespace, name).await
         }
     }
+}
+
+/// What a person does about failed maintenance.
+#[must_use]
+pub fn remedy(node: &str) -> String {
+    format!(
+        "No other node gets a grant. Fix the cause, then change the specification or: kubectl annotate --overwrite grn \
+         {node} {RESET_ATTEMPTS}=$(date +%s)"
+    )
+}
+
+/// One round. Who refused is written down after it, for the status and for the next decision.
+async fn evict(
+    hands: Hands<'_>,
+    decision: &Decision,
+    pods: &[(String, String)],
+) -> Result<(), Error> {
+    let node = decision.node.as_str();
+    let mut refused = Vec::new();
+    for (namespace, name) in pods {
+        if let Some(why) = kube_io::evict(hands.evictions, namespace, name).await? {
+            warn(hands, node, EventReason::EvictionRefused, &why).await;
+            refused.push(why);
+            continue;
+        }
+        let text = format!("Evicted {namespace}/{name} from {node} for maintenance.");
+        let about = about(hands.client, node).await;
+        let reason = EventReason::PodEvicted.as_str();
+        hands.events.normal(&about, reason, "Evict", text).await;
+    }
+    let record = decision.record.clone().unwrap_or_default();
+    let noted = record.with_refusals(refused);
+    if noted == record {
+        return Ok(());
+    }
+    remember(hands.client, node, &noted).await
+}
+
+async fn warn(hands: Hands<'_>, node: &str, reason: EventReason, text: &str) {
+    let about = about(hands.client, node).await;
+    let text = text.to_owned();
+    hands
+        .events
+        .warning(&about, reason.as_str(), "Maintain", text)
+        .await;
+}
+
+/// The object with its uid, by which people find its events.
+async fn about(client: &Client, node: &str) -> ObjectReference {
+    let found = Api::<GpuRdmaNode>::all(client.clone()).get_opt(node).await;
+    let nameless = || GpuRdmaNode::new(node, GpuRdmaNodeSpec::default());
+    let object = found.ok().flatten().unwrap_or_else(nameless);
+    object.object_ref(&())
 }
 
 async fn give(
@@ -87,6 +167,18 @@ async fn take_back(client: &Client, events: &Events, node: &str, end: End) -> Re
         End::NotEnforced => (
             EventReason::MaintenanceRevoked,
             "The cluster no longer enforces.",
+        ),
+        End::Failed => (
+            EventReason::MaintenanceRevoked,
+            "An action failed as often as its budget allows.",
+        ),
+        End::TimedOut => (
+            EventReason::MaintenanceRevoked,
+            "The agent did not begin within spec.upgrade.waitTimeout.",
+        ),
+        End::Released => (
+            EventReason::MaintenanceRevoked,
+            "The node left its cluster.",
         ),
     };
     events

@@ -8,6 +8,7 @@ use crds::names::PLUGIN_LABEL;
 use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::assign::Assignments;
@@ -15,12 +16,13 @@ use crate::components::{self, Inputs, template_hash};
 use crate::config::Config;
 use crate::facts::NodeFacts;
 use crate::gather::{SELECTOR_ANNOTATION, Snapshot};
-use crate::rollout::{self, Decision, NodeView, Policy};
+use crate::rollout::{self, Decision, Policy};
 use crate::validate::{Cluster, Validated};
 use crate::views;
 
 mod daemon_sets;
 mod leave;
+mod restore;
 
 pub use daemon_sets::Prune;
 
@@ -86,7 +88,7 @@ impl Changes {
             && labels.is_empty()
             && untaint.is_empty()
             && forget.is_empty()
-            && maintenance.iter().all(|decision| decision.steps.is_empty())
+            && maintenance.iter().all(Decision::is_empty)
     }
 }
 
@@ -102,13 +104,17 @@ impl Changes {
             labels,
             untaint,
             forget,
-            maintenance: _,
+            maintenance,
         } = self;
-        prune.is_empty() && labels.is_empty() && untaint.is_empty() && forget.is_empty()
+        prune.is_empty()
+            && labels.is_empty()
+            && untaint.is_empty()
+            && forget.is_empty()
+            && maintenance.is_empty()
     }
 }
 
-/// What has to change for the cluster called `name`, which may be on its way out.
+/// What has to change for the cluster called `name`, which may be on its way out, at `now`.
 #[must_use]
 pub fn plan(
     snapshot: &Snapshot,
@@ -116,6 +122,7 @@ pub fn plan(
     assignments: &Assignments,
     settings: Settings<'_>,
     name: &str,
+    now: Timestamp,
 ) -> Changes {
     let mut changes = Changes::default();
     if snapshot.suspicious() {
@@ -128,19 +135,37 @@ pub fn plan(
         namespace,
         config,
         clusters: &living,
-        kept: daemon_sets::kept(snapshot, validated),
+        kept: &daemon_sets::kept(snapshot, validated),
         plugin_wanted,
     });
     daemon_sets::diff(snapshot, validated, &desired, &mut changes);
-    leave::clean(snapshot, validated, assignments, name, &mut changes);
-    if let Some(cluster) = validated.get(name).filter(|cluster| !cluster.deleting) {
-        let members: Vec<_> = assignments.nodes_of(name).collect();
-        join(snapshot, cluster, &members, &mut changes);
-        let leaving = leave::draining(snapshot, validated, assignments, cluster);
-        changes.maintenance =
-            maintenance(snapshot, validated, cluster, &desired, &members, leaving);
+    let world = World {
+        snapshot,
+        validated,
+        assignments,
+        now,
+    };
+    leave::clean(&world, name, &mut changes);
+    match validated.get(name) {
+        Some(cluster) if cluster.deleting => restore::restore(&world, cluster, &mut changes),
+        Some(cluster) => {
+            let members: Vec<_> = assignments.nodes_of(name).collect();
+            join(snapshot, cluster, &members, &mut changes);
+            let mut decisions = maintenance(&world, cluster, &desired, &members);
+            changes.maintenance.append(&mut decisions);
+        }
+        None => {}
     }
     changes
+}
+
+/// What the parts of a plan look at.
+#[derive(Clone, Copy)]
+struct World<'a> {
+    snapshot: &'a Snapshot,
+    validated: &'a Validated,
+    assignments: &'a Assignments,
+    now: Timestamp,
 }
 
 fn join(snapshot: &Snapshot, cluster: &Cluster, members: &[&str], changes: &mut Changes) {
@@ -170,6 +195,7 @@ fn gpu_node(cluster: &Cluster, name: &str, facts: &NodeFacts) -> GpuRdmaNode {
         mode: cluster.mode,
         paused: cluster.paused,
         install_hash: cluster.install_hash.clone(),
+        restore: false,
         config: cluster.config.clone(),
         maintenance: None,
     };
@@ -229,33 +255,35 @@ fn plugin_label(
 }
 
 fn maintenance(
-    snapshot: &Snapshot,
-    validated: &Validated,
+    world: &World<'_>,
     cluster: &Cluster,
     desired: &[DaemonSet],
     members: &[&str],
-    leaving: Vec<NodeView>,
 ) -> Vec<Decision> {
     let driver = components::driver_name(&cluster.name);
     let set = desired.iter().find(|set| set.name_any() == driver);
     let mut views = views::views(
-        snapshot,
-        validated,
+        world.snapshot,
+        world.validated,
         cluster,
         set.and_then(template_hash),
         members.iter().copied(),
     );
-    views.extend(leaving);
+    views.extend(leave::draining(world, cluster));
+    rollout::decide(&policy(cluster, members.len(), world.now), &views)
+}
+
+fn policy(cluster: &Cluster, members: usize, now: Timestamp) -> Policy {
     // Validation refused what has no slots; one at a time is the careful answer.
-    let slots = rollout::slots(&cluster.upgrade.max_unavailable, members.len()).unwrap_or(1);
-    rollout::decide(
-        Policy {
-            mode: cluster.mode,
-            paused: cluster.paused,
-            slots,
-        },
-        &views,
-    )
+    let slots = rollout::slots(&cluster.upgrade.max_unavailable, members).unwrap_or(1);
+    Policy {
+        mode: cluster.mode,
+        paused: cluster.paused,
+        slots,
+        workloads: cluster.upgrade.workloads,
+        wait_timeout: cluster.wait_timeout,
+        now: Timestamp::from_second(now.as_second()).unwrap_or(now),
+    }
 }
 
 #[cfg(test)]

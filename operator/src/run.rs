@@ -86,6 +86,7 @@ async fn lead(
         events: Events::new(client.clone(), identity),
         backoff: Backoff::default(),
         namespace: namespace.to_owned(),
+        evictions: patient().await?,
         client,
         stores,
         metrics,
@@ -97,6 +98,15 @@ async fn lead(
     };
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     result
+}
+
+/// A client that hands a refusal on instead of asking again: the rollout counts its tries.
+async fn patient() -> anyhow::Result<Client> {
+    let mut config = kube::Config::infer()
+        .await
+        .context("cannot find the Kubernetes API")?;
+    config.default_retry = false;
+    Client::try_from(config).context("cannot make a client for evictions")
 }
 
 async fn control(context: Arc<Context>, bell: Arc<Notify>, stop: Stop) -> anyhow::Result<()> {

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::components::{MANAGED_BY_LABEL, MANAGER};
 use crate::facts::{NodeFacts, strip_node, strip_pod};
 use crate::guarded::Guarded;
-use crate::rollout::{Decision, Step};
+use crate::rollout::{Decision, Record, Step};
 
 mod essence;
 
@@ -133,10 +133,17 @@ impl Stores {
             return true;
         };
         let facts = NodeFacts::of(&node);
-        decision
-            .steps
-            .iter()
-            .all(|step| shown(step, &facts, object))
+        // An eviction adds to the record who refused it: the counts show that it came back.
+        let remembered = |record: &Record| {
+            object.is_none_or(|object| {
+                Record::of(object).with_refusals(Vec::new()) == record.with_refusals(Vec::new())
+            })
+        };
+        decision.record.as_ref().is_none_or(remembered)
+            && decision
+                .steps
+                .iter()
+                .all(|step| shown(step, &facts, object))
     }
 }
 
@@ -149,7 +156,11 @@ fn shown(step: &Step, node: &NodeFacts, object: Option<&GpuRdmaNode>) -> bool {
         Step::Grant(given) => object.is_none_or(|object| grant(object).as_ref() == Some(given)),
         Step::EndGrant(_) => object.is_none_or(|object| grant(object).is_none()),
         Step::DriverLabel { wanted } => node.labels.contains_key(DRIVER_LABEL) == *wanted,
-        Step::DeleteDriverPod { .. } | Step::ReplaceDriverPod { .. } => true,
+        Step::Evict(_)
+        | Step::Postpone(_)
+        | Step::Fail(_)
+        | Step::DeleteDriverPod { .. }
+        | Step::ReplaceDriverPod { .. } => true,
     }
 }
 

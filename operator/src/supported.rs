@@ -2,27 +2,16 @@
 //! lie. Pure; [`crds::not_yet_supported`] knows the agent's fields, this table the operator's.
 
 use crds::GpuRdmaClusterSpec;
-use crds::cluster::{DeletionPolicy, Precompiled, Workloads};
+use crds::cluster::Precompiled;
 
 type Row = (&'static str, fn(&GpuRdmaClusterSpec) -> bool);
 
-const NOT_YET: &[Row] = &[
-    ("deletionPolicy=Restore", |spec| {
-        spec.deletion_policy == DeletionPolicy::Restore
-    }),
-    ("driver.container.precompiled=Require", |spec| {
-        spec.driver
-            .container
-            .as_ref()
-            .is_some_and(|container| container.precompiled == Precompiled::Require)
-    }),
-    ("upgrade.waitTimeout", |spec| {
-        spec.upgrade.wait_timeout.is_some()
-    }),
-    ("upgrade.workloads=Evict", |spec| {
-        spec.upgrade.workloads == Workloads::Evict
-    }),
-];
+const NOT_YET: &[Row] = &[("driver.container.precompiled=Require", |spec| {
+    spec.driver
+        .container
+        .as_ref()
+        .is_some_and(|container| container.precompiled == Precompiled::Require)
+})];
 
 /// The fields in use whose effect is not built yet, in the order of their names.
 #[must_use]

@@ -9,7 +9,7 @@ use crds::node::NodeConfig;
 use crds::{GpuRdmaCluster, GpuRdmaClusterSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 
@@ -50,6 +50,8 @@ pub struct Cluster {
     pub driver: Option<DriverContainer>,
     /// How changes roll.
     pub upgrade: Upgrade,
+    /// How long pods are waited for; none: for ever.
+    pub wait_timeout: Option<SignedDuration>,
     /// What becomes of the hosts on deletion.
     pub deletion_policy: DeletionPolicy,
     /// Fields in use whose effect is not built yet.
@@ -135,6 +137,15 @@ pub enum Invalid {
         "spec.upgrade.maxUnavailable is {value:?}: give a number such as 1, or a percentage such as 25%"
     )]
     MaxUnavailable {
+        /// What it is.
+        value: String,
+    },
+    /// No duration.
+    #[error(
+        "spec.upgrade.waitTimeout is {value:?}: write hours, minutes and seconds, such as 90s, 30m or 1h30m; omit it to \
+         wait for ever"
+    )]
+    WaitTimeout {
         /// What it is.
         value: String,
     },
@@ -244,6 +255,7 @@ fn check(object: &GpuRdmaCluster) -> Result<Cluster, Invalid> {
             .map(|resource| resource.name.clone())
             .collect(),
         driver: driver(spec)?,
+        wait_timeout: wait_timeout(spec.upgrade.wait_timeout.as_deref())?,
         upgrade: spec.upgrade.clone(),
         deletion_policy: spec.deletion_policy,
         not_yet: supported::not_yet(spec),
@@ -260,6 +272,14 @@ fn check_max_unavailable(value: &IntOrString) -> Result<(), Invalid> {
         }
         IntOrString::Int(_) | IntOrString::String(_) => Ok(()),
     }
+}
+
+fn wait_timeout(text: Option<&str>) -> Result<Option<SignedDuration>, Invalid> {
+    let Some(text) = text else { return Ok(None) };
+    let duration = text.parse().ok().filter(SignedDuration::is_positive);
+    duration.map(Some).ok_or_else(|| Invalid::WaitTimeout {
+        value: text.to_owned(),
+    })
 }
 
 /// The configuration of a node. Rails and addresses are not allocated yet ([`supported`] says so).

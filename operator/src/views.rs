@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crds::GpuRdmaNode;
-use crds::names::DRIVER_LABEL;
-use crds::node::Phase;
+use crds::names::{DRIVER_LABEL, RESET_ATTEMPTS};
+use crds::node::{GpuRdmaNodeStatus, Phase};
+use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
+use kube::ResourceExt;
 
+use crate::components;
 use crate::facts::{DriverPod, NodeFacts, PodFacts, driver_among};
 use crate::gather::Snapshot;
-use crate::rollout::{Driver, NodeView};
+use crate::rollout::{Driver, Holder, NodeView, Ready, Record, Unavailable};
 use crate::validate::{Cluster, Validated};
 
 /// Domain of resources whose pods use RDMA, whichever plugin advertises them.
@@ -53,11 +55,15 @@ fn held_resources(validated: &Validated) -> BTreeSet<&str> {
         .collect()
 }
 
-fn holders(pods: &[PodFacts], held: &BTreeSet<&str>) -> Vec<String> {
+fn holders(pods: &[PodFacts], held: &BTreeSet<&str>) -> Vec<Holder> {
     let holds = |name: &String| held.contains(name.as_str()) || name.starts_with(RDMA_DOMAIN);
     pods.iter()
         .filter(|pod| pod.resources.iter().any(holds))
-        .map(PodFacts::id)
+        .map(|pod| Holder {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            stays: pod.stays,
+        })
         .collect()
 }
 
@@ -70,9 +76,42 @@ fn view(name: &str, object: &GpuRdmaNode, facts: &NodeFacts) -> NodeView {
         plan: status.and_then(|status| status.plan.clone()),
         grant: object.spec.maintenance.clone(),
         progress: status.and_then(|status| status.maintenance.clone()),
+        phase: status.map(|status| status.phase).unwrap_or_default(),
+        ready: status.map(ready).unwrap_or_default(),
+        version: version(object),
         tainted: facts.tainted,
+        unavailable: unavailable(facts),
         holders: Vec::new(),
+        record: Record::of(object),
         driver: Driver::NotOurs,
+    }
+}
+
+fn ready(status: &GpuRdmaNodeStatus) -> Ready {
+    let mut conditions = status.conditions.iter();
+    let found = conditions.find(|condition| condition.type_ == "Ready");
+    found
+        .map(|condition| Ready {
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+        })
+        .unwrap_or_default()
+}
+
+/// What a person can change to have a node tried again. Grants are no part of it.
+fn version(object: &GpuRdmaNode) -> String {
+    let asked = GpuRdmaNodeSpec {
+        maintenance: None,
+        ..object.spec.clone()
+    };
+    components::hash(&(asked, object.annotations().get(RESET_ATTEMPTS)))
+}
+
+const fn unavailable(facts: &NodeFacts) -> Option<Unavailable> {
+    match (facts.not_ready, facts.cordoned) {
+        (true, _) => Some(Unavailable::NotReady),
+        (false, true) => Some(Unavailable::Cordoned),
+        (false, false) => None,
     }
 }
 
@@ -130,13 +169,27 @@ pub fn leaving(snapshot: &Snapshot, validated: &Validated, name: &str) -> Option
         unplaced(pod, driver)
     };
     let held = held_resources(validated);
+    let object = snapshot.gpu_nodes.get(name);
     Some(NodeView {
         name: name.to_owned(),
+        // Its agent has no say in what becomes of the driver pod.
+        fresh: true,
         tainted: facts.tainted,
+        unavailable: unavailable(facts),
+        record: object.map(|object| Record::of(object)).unwrap_or_default(),
         holders: holders(snapshot.pods.get(name)?, &held),
         driver,
         ..NodeView::default()
     })
+}
+
+/// The same node with its driver pod left as it is.
+#[must_use]
+pub fn without_driver(node: NodeView) -> NodeView {
+    NodeView {
+        driver: Driver::NotOurs,
+        ..node
+    }
 }
 
 /// The driver of a pod that stays.

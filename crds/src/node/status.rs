@@ -206,6 +206,9 @@ pub struct ActionStatus {
     pub cost: Cost,
     /// Attempts made, of the budget.
     pub attempts: u32,
+    /// Whether the budget is used up: only another specification or a person's annotation gives it new attempts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exhausted: bool,
     /// What it waits for, or why it failed; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
@@ -221,7 +224,7 @@ pub struct MaintenanceStatus {
     pub granted_plan: String,
     /// Whether it is done.
     pub completed: bool,
-    /// When it began.
+    /// When its first costly action began; omitted while none has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// What it waits for.

@@ -4,6 +4,7 @@ use crds::names::PLUGIN_LABEL;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::events::Events;
 use crate::plan::LabelChange;
 use crate::rollout::Step;
 use crate::test_api::{Log, Recorded, answering, not_found};
@@ -47,7 +48,12 @@ async fn applied(
 ) -> (Outcome, Log) {
     let (client, log) = answering(answer);
     let events = Events::new(client.clone(), "pod-0");
-    (apply(&client, "ns", &events, changes).await, log)
+    let hands = Hands {
+        client: &client,
+        evictions: &client,
+        events: &events,
+    };
+    (apply(hands, "ns", changes).await, log)
 }
 
 fn requests(log: &Log, end: &str) -> usize {

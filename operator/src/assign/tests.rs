@@ -28,7 +28,7 @@ fn node(pool: &str) -> NodeFacts {
     NodeFacts {
         uid: "u".into(),
         labels,
-        tainted: false,
+        ..NodeFacts::default()
     }
 }
 

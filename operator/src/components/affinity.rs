@@ -46,7 +46,7 @@ pub(crate) fn terms(set: &DaemonSet) -> &[NodeSelectorTerm] {
         .unwrap_or_default()
 }
 
-fn term(selector: &LabelSelector) -> NodeSelectorTerm {
+pub(crate) fn term(selector: &LabelSelector) -> NodeSelectorTerm {
     let linux = requirement(OS_LABEL, "In", Some(vec!["linux".to_owned()]));
     let labels = selector.match_labels.iter().flatten();
     let labels = labels.map(|(key, value)| requirement(key, "In", Some(vec![value.clone()])));

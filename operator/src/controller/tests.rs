@@ -39,6 +39,7 @@ fn context(client: Client, cluster: &GpuRdmaCluster) -> Arc<Context> {
     let events = Events::new(client.clone(), "pod-0");
     let (metrics, backoff) = (Metrics::default(), Backoff::default());
     Arc::new(Context {
+        evictions: client.clone(),
         client,
         stores,
         events,
@@ -135,6 +136,7 @@ async fn unfilled_caches_write_nothing() {
     let context = Arc::new(Context {
         stores,
         client: context.client.clone(),
+        evictions: context.evictions.clone(),
         events: context.events.clone(),
         metrics: Metrics::default(),
         backoff: Backoff::default(),

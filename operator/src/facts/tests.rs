@@ -138,3 +138,55 @@ fn a_stripped_node_keeps_labels_and_taints() {
     assert!(before.tainted);
     assert!(node.status.is_none() && node.metadata.annotations.is_none());
 }
+
+#[test]
+fn a_stripped_node_keeps_what_takes_it_out_of_service() {
+    for (unschedulable, ready, expected) in [
+        (true, Some("True"), (true, false)),
+        (false, Some("False"), (false, true)),
+        (false, Some("Unknown"), (false, true)),
+        (false, None, (false, false)),
+    ] {
+        let conditions: Vec<_> = ready
+            .into_iter()
+            .map(|status| serde_json::json!({"type": "Ready", "status": status}))
+            .collect();
+        let mut node: Node = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "n1"},
+            "spec": {"unschedulable": unschedulable},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap();
+        let before = NodeFacts::of(&node);
+        assert_eq!((before.cordoned, before.not_ready), expected);
+        strip_node(&mut node);
+        assert_eq!(NodeFacts::of(&node), before);
+    }
+}
+
+#[test]
+fn what_keeps_a_pod_from_being_evicted_survives_stripping() {
+    let owner = |kind: &str| {
+        serde_json::json!({"ownerReferences": [
+            {"apiVersion": "v1", "kind": kind, "name": "o", "uid": "u", "controller": true},
+        ]})
+    };
+    let annotated = |key: &str, value: &str| serde_json::json!({"annotations": {key: value}});
+    for (metadata, expected) in [
+        (serde_json::json!({}), None),
+        (owner("ReplicaSet"), None),
+        (owner("DaemonSet"), Some(Stays::DaemonSet)),
+        (annotated(MIRROR, "hash"), Some(Stays::Mirror)),
+        (annotated(DO_NOT_DISRUPT, "true"), Some(Stays::DoNotDisrupt)),
+        (annotated(DO_NOT_DISRUPT, "false"), None),
+        (
+            serde_json::json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+            Some(Stays::Ending),
+        ),
+    ] {
+        let mut pod = pod(&serde_json::json!({"metadata": metadata}));
+        assert_eq!(PodFacts::of(&pod).unwrap().stays, expected, "{metadata}");
+        strip_pod(&mut pod);
+        assert_eq!(PodFacts::of(&pod).unwrap().stays, expected, "{metadata}");
+    }
+}

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::Changes;
+use super::{Changes, restore};
 use crate::components::{AGENT, APPLIED_HASH, PLUGIN, affinity};
 use crate::gather::Snapshot;
 use crate::quantity;
@@ -36,13 +36,20 @@ pub(super) fn plugin_wanted(snapshot: &Snapshot, living: &[&Cluster]) -> bool {
 }
 
 /// Nodes that the agent keeps: a cluster that makes no sense lends no selector, and its nodes must not lose their
-/// agent for it. They go once every cluster makes sense again.
-pub(super) fn kept<'a>(snapshot: &'a Snapshot, validated: &Validated) -> &'a [NodeSelectorTerm] {
+/// agent for it. They go once every cluster makes sense again. And those of a deleted cluster whose agents have not
+/// ended their work yet.
+pub(super) fn kept(snapshot: &Snapshot, validated: &Validated) -> Vec<NodeSelectorTerm> {
     let agent = snapshot.daemon_sets.get(AGENT);
-    agent
-        .filter(|_| !validated.invalid.is_empty())
+    let agent = agent.filter(|_| !validated.invalid.is_empty());
+    let as_now = agent
         .map(|agent| affinity::terms(agent))
-        .unwrap_or_default()
+        .unwrap_or_default();
+    let lingering = validated
+        .clusters
+        .iter()
+        .filter(|cluster| cluster.deleting && restore::lingers(snapshot, cluster))
+        .map(|cluster| affinity::term(&cluster.label_selector));
+    as_now.iter().cloned().chain(lingering).collect()
 }
 
 pub(super) fn diff(

@@ -8,23 +8,26 @@ use std::collections::BTreeMap;
 
 use crds::cluster::Mode;
 use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{Changes, LabelChange};
-use crate::assign::Assignments;
+use super::{Changes, LabelChange, World, restore};
 use crate::facts::NodeFacts;
 use crate::gather::Snapshot;
-use crate::rollout::NodeView;
+use crate::rollout::{Decision, End, NodeView, Record, State, Step};
 use crate::validate::{Cluster, Validated};
 use crate::views;
 
-pub(super) fn clean(
-    snapshot: &Snapshot,
-    validated: &Validated,
-    assignments: &Assignments,
-    name: &str,
-    changes: &mut Changes,
-) {
+/// How long a node that leaves is kept for its agent to confirm that nothing runs any more.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
+
+pub(super) fn clean(world: &World<'_>, name: &str, changes: &mut Changes) {
+    let World {
+        snapshot,
+        validated,
+        assignments,
+        ..
+    } = *world;
     for (node, facts) in &snapshot.nodes {
         let left = assignments.released.get(node);
         let handled_elsewhere =
@@ -39,11 +42,44 @@ pub(super) fn clean(
                 labels,
             });
         }
-        if drained_by(snapshot, validated, node).is_none() {
-            changes.untaint.extend(facts.tainted.then(|| node.clone()));
-            changes.forget.extend(left.map(|_| node.clone()));
+        if drained_by(snapshot, validated, node).is_some() || restore::is_held(world, node) {
+            continue;
         }
+        if let Some(decision) = grant_taken_back(world, node) {
+            changes.maintenance.push(decision);
+            continue;
+        }
+        changes.untaint.extend(facts.tainted.then(|| node.clone()));
+        changes.forget.extend(left.map(|_| node.clone()));
     }
+}
+
+/// A node leaves with a grant: it is taken back first, and the node is kept until its agent has confirmed that nothing
+/// runs any more, or for a while where it does not answer.
+fn grant_taken_back(world: &World<'_>, node: &str) -> Option<Decision> {
+    let object = world.snapshot.gpu_nodes.get(node)?;
+    let record = Record::of(object);
+    let now = Timestamp::from_second(world.now.as_second()).unwrap_or(world.now);
+    if object.spec.maintenance.is_some() {
+        return Some(Decision {
+            node: node.to_owned(),
+            record: Some(Record {
+                revoked: Some(now),
+                ..record
+            }),
+            steps: vec![Step::EndGrant(End::Released)],
+            state: State::WaitingForAgent(String::new()),
+            wake: now.checked_add(PATIENCE).ok(),
+        });
+    }
+    let until = record.revoked?.checked_add(PATIENCE).ok()?;
+    let waits = now < until && !views::is_fresh(object);
+    waits.then(|| Decision {
+        node: node.to_owned(),
+        state: State::WaitingForAgent(String::new()),
+        wake: Some(until),
+        ..Decision::default()
+    })
 }
 
 /// Our labels that go at once.
@@ -56,12 +92,13 @@ fn worn(facts: &NodeFacts, has_driver: bool) -> BTreeMap<&'static str, Option<St
 }
 
 /// Nodes that nobody has and whose driver is this cluster's to take away.
-pub(super) fn draining(
-    snapshot: &Snapshot,
-    validated: &Validated,
-    assignments: &Assignments,
-    cluster: &Cluster,
-) -> Vec<NodeView> {
+pub(super) fn draining(world: &World<'_>, cluster: &Cluster) -> Vec<NodeView> {
+    let World {
+        snapshot,
+        validated,
+        assignments,
+        ..
+    } = *world;
     let nodes = snapshot.nodes.keys();
     nodes
         .filter(|node| !assignments.owner.contains_key(*node))

@@ -1,10 +1,42 @@
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::node::grant_for;
 use super::*;
 
-const ENFORCE: Policy = Policy {
+pub(super) const ENFORCE: Policy = Policy {
     mode: Mode::Enforce,
     paused: false,
     slots: 1,
+    workloads: Workloads::Wait,
+    wait_timeout: None,
+    now: Timestamp::UNIX_EPOCH,
 };
+
+mod drain;
+mod failure;
+mod walk;
+
+impl From<&str> for Holder {
+    fn from(id: &str) -> Self {
+        let (namespace, name) = id.split_once('/').unwrap();
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            stays: None,
+        }
+    }
+}
+
+fn queued(taken: &str) -> State {
+    State::Queued {
+        slots: 1,
+        taken: vec![taken.to_owned()],
+    }
+}
+
+fn running() -> State {
+    State::Running(String::new())
+}
 
 fn plan(hash: &str, cost: Cost) -> PlanStatus {
     PlanStatus {
@@ -20,6 +52,7 @@ fn node(name: &str) -> NodeView {
         name: name.into(),
         install_hash: "h1".into(),
         fresh: true,
+        phase: Phase::Ready,
         ..NodeView::default()
     }
 }
@@ -53,7 +86,7 @@ fn progress(completed: bool) -> MaintenanceStatus {
 }
 
 fn only(policy: Policy, node: NodeView) -> (Vec<Step>, State) {
-    let mut decisions = decide(policy, &[node]);
+    let mut decisions = decide(&policy, &[node]);
     assert_eq!(decisions.len(), 1);
     let decision = decisions.remove(0);
     (decision.steps, decision.state)
@@ -69,8 +102,9 @@ fn outdated() -> Driver {
 #[test]
 fn a_node_goes_through_taint_wait_grant_and_back() {
     let pods = vec!["ml/train-0".to_owned()];
+    let holders: Vec<Holder> = vec!["ml/train-0".into()];
     let mut view = NodeView {
-        holders: pods.clone(),
+        holders,
         ..wanting("n1")
     };
     assert_eq!(
@@ -91,24 +125,32 @@ fn a_node_goes_through_taint_wait_grant_and_back() {
     };
     assert_eq!(
         (steps, state),
-        (vec![Step::Grant(grant.clone())], State::Running)
+        (vec![Step::Grant(grant.clone())], running())
     );
     view.grant = Some(grant);
     view.fresh = false;
-    assert_eq!(only(ENFORCE, view.clone()), (vec![], State::Running));
+    assert_eq!(only(ENFORCE, view.clone()), (vec![], running()));
     view.progress = Some(progress(true));
     assert_eq!(
-        only(ENFORCE, view.clone()),
-        (vec![Step::EndGrant(End::Completed)], State::WaitingForAgent)
+        only(ENFORCE, view.clone()).0,
+        [Step::EndGrant(End::Completed)]
     );
     view.grant = None;
-    assert_eq!(
-        only(ENFORCE, view.clone()),
-        (vec![], State::WaitingForAgent),
+    let (steps, state) = only(ENFORCE, view.clone());
+    assert!(
+        steps.is_empty() && matches!(state, State::WaitingForAgent(_)),
         "the old plan is no ground for a new grant"
     );
     view.fresh = true;
     view.plan = None;
+    view.record.acted = Some(ENFORCE.now);
+    view.phase = Phase::Waiting;
+    view.ready.message = "the plugin has not registered".into();
+    let (steps, state) = only(ENFORCE, view.clone());
+    assert!(steps.is_empty(), "not before it is verified");
+    let expected = "the node is not Ready yet: the plugin has not registered";
+    assert_eq!(state, State::WaitingForAgent(expected.into()));
+    view.phase = Phase::Ready;
     assert_eq!(only(ENFORCE, view), (vec![Step::Untaint], State::Idle));
 }
 
@@ -151,7 +193,7 @@ fn one_node_at_a_time_and_idle_nodes_first() {
         holders: vec!["ml/a".into()],
         ..wanting("n1")
     };
-    let decisions = decide(ENFORCE, &[busy, wanting("n2"), wanting("n3")]);
+    let decisions = decide(&ENFORCE, &[busy, wanting("n2"), wanting("n3")]);
     let summary: Vec<_> = decisions
         .iter()
         .map(|one| (one.node.as_str(), one.steps.len(), &one.state))
@@ -159,25 +201,25 @@ fn one_node_at_a_time_and_idle_nodes_first() {
     assert_eq!(
         summary,
         [
-            ("n1", 0, &State::Queued),
+            ("n1", 0, &queued("n2 (maintenance)")),
             ("n2", 1, &State::WaitingForPods(vec![])),
-            ("n3", 0, &State::Queued)
+            ("n3", 0, &queued("n2 (maintenance)"))
         ]
     );
 }
 
 #[test]
 fn a_node_under_maintenance_has_the_slot_even_after_a_restart() {
-    let decisions = decide(ENFORCE, &[granted_node("n9"), wanting("n1")]);
-    assert_eq!(decisions[0].state, State::Queued);
+    let decisions = decide(&ENFORCE, &[granted_node("n9"), wanting("n1")]);
+    assert_eq!(decisions[0].state, queued("n9 (maintenance)"));
     let tainted = NodeView {
         tainted: true,
         holders: vec!["ml/a".into()],
         ..wanting("n9")
     };
     assert_eq!(
-        decide(ENFORCE, &[tainted, wanting("n1")])[0].state,
-        State::Queued
+        decide(&ENFORCE, &[tainted, wanting("n1")])[0].state,
+        queued("n9 (maintenance)")
     );
 }
 
@@ -187,7 +229,7 @@ fn two_slots_take_two_nodes() {
         slots: 2,
         ..ENFORCE
     };
-    let decisions = decide(policy, &[wanting("n1"), wanting("n2"), wanting("n3")]);
+    let decisions = decide(&policy, &[wanting("n1"), wanting("n2"), wanting("n3")]);
     assert_eq!(
         decisions
             .iter()
@@ -260,7 +302,7 @@ fn a_taint_that_someone_took_away_comes_back() {
         tainted: false,
         ..granted_node("n1")
     };
-    assert_eq!(only(ENFORCE, view), (vec![Step::Taint], State::Running));
+    assert_eq!(only(ENFORCE, view), (vec![Step::Taint], running()));
 }
 
 #[test]
@@ -280,14 +322,27 @@ fn paused_starts_nothing_and_lets_running_work_end() {
         ),
         (vec![Step::Untaint], State::Idle)
     );
-    assert_eq!(only(paused, granted_node("n1")), (vec![], State::Running));
+    assert_eq!(only(paused, granted_node("n1")), (vec![], running()));
 }
 
 #[test]
 fn leaving_enforce_takes_everything_back() {
     for mode in [Mode::Observe, Mode::Plan] {
-        let steps = only(Policy { mode, ..ENFORCE }, granted_node("n1")).0;
-        assert_eq!(steps, [Step::EndGrant(End::NotEnforced), Step::Untaint]);
+        let left = Policy { mode, ..ENFORCE };
+        let mut view = granted_node("n1");
+        assert_eq!(
+            only(left, view.clone()).0,
+            [Step::EndGrant(End::NotEnforced)]
+        );
+        view.grant = None;
+        view.record.acted = Some(ENFORCE.now);
+        view.fresh = false;
+        assert_eq!(only(left, view.clone()).0, [], "an action may still run");
+        view.fresh = true;
+        assert_eq!(only(left, view.clone()).0, [Step::Untaint]);
+        view.record.acted = None;
+        view.fresh = false;
+        assert_eq!(only(left, view).0, [Step::Untaint], "nothing was begun");
         assert_eq!(only(Policy { mode, ..ENFORCE }, wanting("n1")).0, []);
     }
 }
@@ -314,7 +369,10 @@ fn the_driver_comes_before_the_plan() {
     assert_eq!(only(ENFORCE, ready(outdated())).0, [replace]);
     assert_eq!(
         only(ENFORCE, ready(Driver::Starting)),
-        (vec![], State::Running)
+        (
+            vec![],
+            State::Running("the driver pod starts or ends".into())
+        )
     );
     assert!(matches!(
         only(ENFORCE, ready(Driver::Current)).0[..],
@@ -330,7 +388,7 @@ fn a_forgotten_driver_pod_goes_after_taint_and_wait() {
             namespace: namespace.clone(),
             name: name.clone(),
         },
-        holders: vec!["ml/train-0".to_owned()],
+        holders: vec!["ml/train-0".into()],
         ..node("n1")
     };
     assert_eq!(only(ENFORCE, view.clone()).0, [Step::Taint]);

@@ -37,6 +37,10 @@ pub enum State {
     Draining,
     /// Under maintenance.
     Maintained,
+    /// Waits because maintenance failed on another node.
+    Halted,
+    /// Its maintenance failed.
+    Failed,
     /// Needs a person.
     Degraded,
 }
@@ -84,18 +88,86 @@ pub(super) fn of(
 type Found = (State, String, String);
 
 fn maintenance(decision: Option<&Decision>) -> Option<Found> {
-    let (state, reason, message) = match &decision?.state {
+    let decision = decision?;
+    let (state, reason, message) = match &decision.state {
         rollout::State::Idle => return None,
-        rollout::State::Queued => {
-            let message =
-                "Waits for a maintenance slot: spec.upgrade.maxUnavailable nodes have it.";
+        rollout::State::NotReady => {
+            let message = "Maintenance waits until the kubelet of this node reports Ready.";
             (
                 State::Queued,
                 NodeReason::WaitingForGrant,
                 message.to_owned(),
             )
         }
-        rollout::State::WaitingForPods(pods) if pods.is_empty() => {
+        rollout::State::Queued { slots, taken } => {
+            let message = format!(
+                "Waits for a maintenance slot: {slots} by spec.upgrade.maxUnavailable, out of service: {}.",
+                listed(taken)
+            );
+            (State::Queued, NodeReason::WaitingForGrant, message)
+        }
+        rollout::State::Halted(why) => {
+            let message = format!("Gets no grant because maintenance failed on {why}");
+            (State::Halted, NodeReason::MaintenanceHalted, message)
+        }
+        rollout::State::Postponed { until, why } => {
+            let message = format!("Gave its maintenance slot back: {why}. Tried again at {until}.");
+            (State::Queued, NodeReason::MaintenancePostponed, message)
+        }
+        rollout::State::WaitingForPods(_) | rollout::State::Evicting { .. } => draining(decision),
+        rollout::State::Running(said) => {
+            let message = match said.as_str() {
+                "" => "Maintenance runs.".to_owned(),
+                said => format!("Maintenance runs: {said}."),
+            };
+            (
+                State::Maintained,
+                NodeReason::MaintenanceInProgress,
+                message,
+            )
+        }
+        rollout::State::WaitingForAgent(what) => {
+            let message = format!("After maintenance: {what}.");
+            (
+                State::Maintained,
+                NodeReason::MaintenanceInProgress,
+                message,
+            )
+        }
+        rollout::State::Failed(why) => {
+            let message = format!("{why}. {}", crate::maintenance::remedy(&decision.node));
+            (State::Failed, NodeReason::MaintenanceFailed, message)
+        }
+    };
+    Some((state, reason.into(), message))
+}
+
+fn draining(decision: &Decision) -> (State, NodeReason, String) {
+    match &decision.state {
+        rollout::State::Evicting {
+            pods,
+            round,
+            next,
+            refused,
+        } => {
+            let refused = match refused.as_slice() {
+                [] => String::new(),
+                refused => format!(" Refused: {}.", listed(refused)),
+            };
+            let message = format!(
+                "Evicts these pods, round {round}, next at {next}: {}.{refused}",
+                listed(pods)
+            );
+            (State::Draining, NodeReason::WaitingForWorkloads, message)
+        }
+        rollout::State::WaitingForPods(pods) if !pods.is_empty() => {
+            let message = format!(
+                "Waits for these pods to end, new ones are kept away: {}.",
+                listed(pods)
+            );
+            (State::Draining, NodeReason::WaitingForWorkloads, message)
+        }
+        _ => {
             let message = "Keeps new pods away; maintenance starts next.";
             (
                 State::Maintained,
@@ -103,28 +175,7 @@ fn maintenance(decision: Option<&Decision>) -> Option<Found> {
                 message.to_owned(),
             )
         }
-        rollout::State::WaitingForPods(pods) => {
-            let message = format!(
-                "Waits for these pods to end, new ones are kept away: {}.",
-                listed(pods)
-            );
-            (State::Draining, NodeReason::WaitingForWorkloads, message)
-        }
-        rollout::State::Running => (
-            State::Maintained,
-            NodeReason::MaintenanceInProgress,
-            "Maintenance runs.".to_owned(),
-        ),
-        rollout::State::WaitingForAgent => {
-            let message = "Waits for the agent to report after maintenance.";
-            (
-                State::Maintained,
-                NodeReason::MaintenanceInProgress,
-                message.to_owned(),
-            )
-        }
-    };
-    Some((state, reason.into(), message))
+    }
 }
 
 fn pending(node: &str) -> Found {

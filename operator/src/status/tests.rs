@@ -152,7 +152,7 @@ fn absurd_counts_stop_at_the_largest_number() {
 #[test]
 fn unsupported_fields_are_named_and_keep_the_cluster_from_ready() {
     let mut world = settled(
-        &json!({"mode": "Enforce", "deletionPolicy": "Restore"}),
+        &json!({"mode": "Enforce", "devicePlugin": {"takeover": "Adopt"}}),
         &["n1"],
     );
     world.status("n1", &report("Ready"));
@@ -160,7 +160,7 @@ fn unsupported_fields_are_named_and_keep_the_cluster_from_ready() {
     assert_eq!(verdict(&built, "NotYetSupported"), "True NotYetSupported");
     let (status, _, message) = condition(&built, "Ready");
     assert!(
-        status == "False" && message.contains("deletionPolicy=Restore"),
+        status == "False" && message.contains("devicePlugin.takeover"),
         "{message}"
     );
 }
@@ -204,6 +204,7 @@ fn waiting_names_the_pods() {
         node: "n1".into(),
         resources: ["rdma/gpudirect".to_owned()].into(),
         driver: None,
+        stays: None,
     };
     world.snapshot.pods.insert("n1".into(), vec![pod]);
     let built = built(&world, "c");
@@ -255,4 +256,56 @@ fn a_whole_status() {
     let mut world = settled(&json!({"mode": "Enforce"}), &["n1", "n2"]);
     world.status("n1", &report("Ready"));
     insta::assert_snapshot!(serde_yaml::to_string(&built(&world, "c").status).unwrap());
+}
+
+fn exhausted(hash: &str) -> Value {
+    let mut status = report("Waiting");
+    let action = json!({"kind": "UnloadModule", "target": "mlx5_ib", "desired": "unloaded", "cost": "Traffic",
+        "attempts": 3, "exhausted": true, "message": "it is in use"});
+    status["plan"] =
+        json!({"hash": "p", "installHash": hash, "cost": "Traffic", "actions": [action]});
+    status
+}
+
+#[test]
+fn failed_maintenance_halts_the_cluster_and_says_what_to_do() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1", "n2"]);
+    let hash = world.snapshot.gpu_nodes["n1"].spec.install_hash.clone();
+    world.status("n1", &exhausted(&hash));
+    let mut wanting = report("Waiting");
+    wanting["plan"] = json!({"hash": "p", "installHash": hash, "cost": "Reboot", "actions": []});
+    world.status("n2", &wanting);
+    let built = built(&world, "c");
+    assert_eq!(verdict(&built, "Degraded"), "True MaintenanceHalted");
+    assert_eq!(verdict(&built, "Ready"), "False MaintenanceHalted");
+    let message = condition(&built, "Degraded").2;
+    for part in [
+        "n1",
+        "UnloadModule mlx5_ib",
+        "gpurdma.dev/reset-attempts",
+        "1 wait",
+    ] {
+        assert!(message.contains(part), "{part} is missing in {message}");
+    }
+    let reasons: Vec<_> = built
+        .status
+        .nodes
+        .iter()
+        .map(|row| row.reason.as_str())
+        .collect();
+    assert_eq!(reasons, ["MaintenanceFailed", "MaintenanceHalted"]);
+}
+
+#[test]
+fn a_slot_that_a_foreign_cordon_takes_is_named() {
+    let mut world = settled(&json!({"mode": "Enforce"}), &["n1", "n2"]);
+    let hash = world.snapshot.gpu_nodes["n1"].spec.install_hash.clone();
+    world.status("n2", &report("Ready"));
+    world.snapshot.nodes.get_mut("n2").unwrap().cordoned = true;
+    let mut wanting = report("Waiting");
+    wanting["plan"] = json!({"hash": "p", "installHash": hash, "cost": "Reboot", "actions": []});
+    world.status("n1", &wanting);
+    let row = &built(&world, "c").status.nodes[0];
+    assert_eq!(row.reason, "WaitingForGrant");
+    assert!(row.message.contains("n2 (cordoned)"), "{}", row.message);
 }

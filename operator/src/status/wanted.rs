@@ -94,6 +94,9 @@ fn nodes_ready(mode: Mode, standings: &[Standing]) -> Verdict {
     let all = |state| behind.iter().all(|one| one.state == state);
     let reason = match () {
         () if all(State::Pending) => ClusterReason::AgentPending,
+        () if behind.iter().any(|one| one.state == State::Failed) => {
+            ClusterReason::MaintenanceHalted
+        }
         () if behind.iter().any(|one| one.state == State::Degraded) => ClusterReason::NodesDegraded,
         () => ClusterReason::NodesNotReady,
     };
@@ -122,6 +125,7 @@ const fn invalid_reason(invalid: &Invalid) -> ClusterReason {
         | Invalid::LabelValue { .. } => ClusterReason::InvalidSelector,
         Invalid::NoContainer
         | Invalid::MaxUnavailable { .. }
+        | Invalid::WaitTimeout { .. }
         | Invalid::Unreadable { .. }
         | Invalid::Hash(_) => ClusterReason::InvalidSpec,
     }
@@ -208,6 +212,9 @@ fn degraded(inputs: Inputs<'_>, name: &str, standings: &[Standing]) -> Verdict {
         );
         return (true, ClusterReason::NodesHeld, message);
     }
+    if let Some(verdict) = halted(standings) {
+        return verdict;
+    }
     let broken: Vec<_> = standings
         .iter()
         .filter(|one| one.state == State::Degraded)
@@ -225,6 +232,18 @@ fn degraded(inputs: Inputs<'_>, name: &str, standings: &[Standing]) -> Verdict {
         ClusterReason::NodesDegraded,
         format!("{} nodes need a person: {}.", names.len(), listed(&names)),
     )
+}
+
+/// Failed maintenance stops all further grants of the cluster.
+fn halted(standings: &[Standing]) -> Option<Verdict> {
+    let of = |state: State| standings.iter().filter(move |one| one.state == state);
+    let first = of(State::Failed).next()?;
+    let (failed, waiting) = (of(State::Failed).count(), of(State::Halted).count());
+    let message = format!(
+        "Maintenance failed on {failed} nodes and {waiting} wait for it. {}: {}",
+        first.node, first.message
+    );
+    Some((true, ClusterReason::MaintenanceHalted, message))
 }
 
 fn conflict(inputs: Inputs<'_>, name: &str) -> Verdict {

@@ -7,18 +7,18 @@ fn the_default_uses_nothing_unbuilt() {
 
 #[test]
 fn fields_are_named_in_order() {
-    let mut spec = GpuRdmaClusterSpec {
-        deletion_policy: DeletionPolicy::Restore,
-        ..GpuRdmaClusterSpec::default()
+    let container = crds::cluster::DriverContainer {
+        precompiled: Precompiled::Require,
+        ..Default::default()
     };
-    spec.upgrade.workloads = Workloads::Evict;
-    spec.fabric.rdma_mtu = Some(4096);
+    let mut spec = GpuRdmaClusterSpec::default();
+    spec.driver.container = Some(container);
+    spec.device_plugin.takeover = crds::cluster::Takeover::Adopt;
     assert_eq!(
         not_yet(&spec),
         [
-            "deletionPolicy=Restore",
-            "fabric.rdmaMtu",
-            "upgrade.workloads=Evict"
+            "devicePlugin.takeover",
+            "driver.container.precompiled=Require"
         ]
     );
 }

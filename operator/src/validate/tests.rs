@@ -155,3 +155,17 @@ fn only_install_inputs_change_the_install_hash() {
         base
     );
 }
+
+#[test]
+fn a_wait_has_a_unit_or_no_end() {
+    let of = |text: &str| wait_timeout(Some(text));
+    assert_eq!(of("1h30m").unwrap(), Some(SignedDuration::from_mins(90)));
+    assert_eq!(wait_timeout(None).unwrap(), None);
+    for text in ["30", "", "0s", "-5m", "soon"] {
+        let error = of(text).unwrap_err().to_string();
+        assert!(
+            error.contains("spec.upgrade.waitTimeout") && error.contains("1h30m"),
+            "{error}"
+        );
+    }
+}

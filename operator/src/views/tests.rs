@@ -33,6 +33,7 @@ fn pod(resources: &[&str], driver: Option<DriverPod>) -> PodFacts {
         node: "n1".into(),
         resources,
         driver,
+        stays: None,
     }
 }
 

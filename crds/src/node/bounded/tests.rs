@@ -25,6 +25,7 @@ fn action(index: usize) -> ActionStatus {
         desired: "yes".to_owned(),
         cost: [Cost::None, Cost::Traffic, Cost::Reboot][index % 3],
         attempts: 3,
+        exhausted: false,
         message: "waits for training/llm-worker-17 of namespace training, which holds 8 queue pairs on mlx5_3".to_owned(),
     }
 }

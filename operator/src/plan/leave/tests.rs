@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -55,6 +57,7 @@ fn train() -> PodFacts {
         node: "n1".into(),
         resources: ["rdma/x".to_owned()].into(),
         driver: None,
+        stays: None,
     }
 }
 
@@ -150,4 +153,77 @@ fn without_enforcing_nothing_is_taken_from_a_node_that_leaves() {
     world.snapshot.clusters = vec![object("c", &pool("Enforce"))];
     let changes = world.plan("c");
     assert_eq!(decided(&changes)[0], ("n1", vec![Step::Taint]));
+}
+
+fn granted(world: &mut World, node: &str) {
+    let object = Arc::make_mut(world.snapshot.gpu_nodes.get_mut(node).unwrap());
+    object.spec.maintenance = Some(crds::node::Maintenance {
+        install_hash: object.spec.install_hash.clone(),
+        granted_plan: "p".into(),
+        attempt: 1,
+    });
+    tainted(world, node);
+}
+
+/// As the API server counts and as the rollout's write leaves it.
+fn taken_back(world: &mut World, node: &str) {
+    let object = Arc::make_mut(world.snapshot.gpu_nodes.get_mut(node).unwrap());
+    object.spec.maintenance = None;
+    object.metadata.generation = Some(2);
+}
+
+#[test]
+fn a_node_that_leaves_with_a_grant_is_kept_until_its_agent_has_confirmed() {
+    let spec = json!({"mode": "Enforce", "nodeSelector": {"matchLabels": {"pool": "gpu"}}});
+    let mut world = World::new(&[("c", spec)], &["n1"]);
+    world.set_label("n1", "pool", "gpu");
+    world.report("c", "Waiting");
+    granted(&mut world, "n1");
+    world.delete("c");
+    let changes = world.plan("c");
+    assert_eq!(
+        decided(&changes),
+        [("n1", vec![Step::EndGrant(crate::rollout::End::Released)])]
+    );
+    assert!(changes.forget.is_empty() && changes.untaint.is_empty());
+    assert!(
+        changes
+            .prune
+            .iter()
+            .all(|one| one.name != crate::components::AGENT),
+        "the agent is still needed"
+    );
+    world.apply(&changes);
+    taken_back(&mut world, "n1");
+    let waiting = world.plan("c");
+    assert!(waiting.forget.is_empty() && !waiting.holds_nothing());
+    let mut silent = World {
+        snapshot: world.snapshot.clone(),
+        now: world.now + PATIENCE,
+    };
+    silent.settle("c");
+    assert!(silent.snapshot.gpu_nodes.is_empty(), "not for ever");
+    world.status("n1", &json!({"phase": "Waiting", "observedGeneration": 2}));
+    world.settle("c");
+    assert!(world.snapshot.gpu_nodes.is_empty() && !world.snapshot.nodes["n1"].tainted);
+}
+
+#[test]
+fn a_cluster_that_takes_a_node_over_ends_a_grant_for_something_else() {
+    let spec = |priority: u32, umad: &str| json!({"mode": "Enforce", "priority": priority, "driver": {"openibConf": {"UMAD_LOAD": umad}}});
+    for (umad, ends) in [("no", true), ("yes", false)] {
+        let mut world = World::new(&[("a", spec(0, "yes"))], &["n1"]);
+        world.settle("a");
+        granted(&mut world, "n1");
+        world.snapshot.clusters.push(object("b", &spec(1, umad)));
+        let mut changes = world.plan("b");
+        assert_eq!(changes.gpu_nodes[0].spec.cluster, "b");
+        changes.gpu_nodes[0].spec.maintenance =
+            world.snapshot.gpu_nodes["n1"].spec.maintenance.clone();
+        world.apply(&changes);
+        let steps = world.plan("b").maintenance.remove(0).steps;
+        let expected = Step::EndGrant(crate::rollout::End::HashChanged);
+        assert_eq!(steps.contains(&expected), ends, "{umad}: {steps:?}");
+        assert!(world.plan("a").maintenance.is_empty());
+    }
 }

@@ -13,6 +13,7 @@ use crate::validate::tests::object;
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) snapshot: Snapshot,
+    pub(crate) now: Timestamp,
 }
 
 impl World {
@@ -27,7 +28,7 @@ impl World {
             let facts = NodeFacts {
                 uid: format!("uid-{name}"),
                 labels,
-                tainted: false,
+                ..NodeFacts::default()
             };
             world.snapshot.nodes.insert((*name).to_owned(), facts);
         }
@@ -57,6 +58,7 @@ impl World {
                 config: &config,
             },
             cluster,
+            self.now,
         )
     }
 
@@ -83,6 +85,9 @@ impl World {
                     .extend(value.clone().map(|value| ((*label).to_owned(), value)));
             }
         }
+        for decision in &changes.maintenance {
+            self.remember(decision);
+        }
         for node in &changes.untaint {
             self.snapshot.nodes.get_mut(node).unwrap().tainted = false;
         }
@@ -97,6 +102,16 @@ impl World {
         for prune in &changes.prune {
             self.snapshot.daemon_sets.remove(&prune.name);
         }
+    }
+
+    fn remember(&mut self, decision: &Decision) {
+        let object = self.snapshot.gpu_nodes.get_mut(&decision.node);
+        let (Some(object), Some(record)) = (object, &decision.record) else {
+            return;
+        };
+        let text = record.to_text().unwrap_or_default();
+        let annotations = Arc::make_mut(object).annotations_mut();
+        annotations.insert(crds::names::ROLLOUT_STATE.to_owned(), text);
     }
 
     /// Plans and applies until nothing changes; more than three rounds would be a fight with itself.
