@@ -7,16 +7,19 @@ use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use crate::action::Explain;
 use crate::cdi;
 use crate::decide::Decision;
 use crate::desired::Desired;
-use crate::execute::{ExecuteError, execute};
-use crate::gather::chain;
 use crate::observed::{Observed, Unusable};
-use crate::planner::{Memory, Plan};
-use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, PARTITION_FILE, Settings};
+use crate::planner::Memory;
+use crate::settings::{
+    ATTEMPTS_FILE, JOURNAL_FILE, MAINTENANCE_FILE, NODE_FILE, PARTITION_FILE, Settings,
+};
 use crate::store::{StoreError, set_aside, write_json, write_text};
+
+mod actions;
+
+use actions::Run;
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,10 @@ pub struct Applied {
     pub written: Vec<String>,
     /// Actions that ran, each with the error that it met.
     pub actions: Vec<(String, Option<String>)>,
+    /// Who uses RDMA and holds up the next costly action.
+    pub waits: Vec<String>,
+    /// Whether granted actions wait for the next turn, which may come at once.
+    pub more: bool,
     /// What is remembered from now on.
     pub memory: Memory,
 }
@@ -50,13 +57,22 @@ impl ApplyError {
     }
 }
 
-/// Carries out what the mode allows, actions up to the cost `allowed`.
+/// What may be done beside writing the agent's own files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// Actions up to this cost run without a grant.
+    pub allowed: Cost,
+    /// Whether actions run at all: the lock is ours.
+    pub acts: bool,
+}
+
+/// Carries out what the mode allows: free actions, granted ones, and those that the permit allows.
 pub fn apply(
     settings: &Settings,
     observed: &Observed,
     desired: &Desired,
     decision: &Decision,
-    allowed: Cost,
+    permit: Permit,
     now: Timestamp,
 ) -> Result<Applied, ApplyError> {
     let mut applied = Applied {
@@ -66,65 +82,25 @@ pub fn apply(
     if desired.mode != Mode::Enforce {
         return Ok(applied);
     }
-    applied.written = write_files(settings, observed, decision)?;
-    if !desired.paused {
-        may_remember(observed, &decision.plan, allowed)?;
-        run_actions(
+    applied.written = write_files(settings, observed, decision, permit)?;
+    if !desired.paused && permit.acts {
+        let mut run = Run {
             settings,
             observed,
-            &decision.plan,
-            allowed,
+            decision,
+            allowed: permit.allowed,
             now,
-            &mut applied,
-        )?;
+        };
+        run.all(&mut applied)?;
     }
     Ok(applied)
-}
-
-/// No action runs whose attempt or old value could not be noted.
-fn may_remember(observed: &Observed, plan: &Plan, allowed: Cost) -> Result<(), StoreError> {
-    let unreadable = &observed.before.unusable.unreadable;
-    let file = [ATTEMPTS_FILE, JOURNAL_FILE].map(str::to_owned);
-    match file.into_iter().find(|file| unreadable.contains(file)) {
-        Some(path) if plan.runnable(allowed).next().is_some() => {
-            Err(StoreError::LeftAlone { path })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Runs the actions of a plan that may run now.
-pub fn run_actions(
-    settings: &Settings,
-    observed: &Observed,
-    plan: &Plan,
-    allowed: Cost,
-    now: Timestamp,
-    applied: &mut Applied,
-) -> Result<(), StoreError> {
-    for action in plan.runnable(allowed) {
-        let change = &action.change;
-        let result = execute(settings, &observed.state, action, &mut applied.memory, now);
-        let name = format!("{} {}", change.kind(), change.target());
-        match &result {
-            Ok(()) => tracing::info!(action = name, "done"),
-            Err(error) => tracing::warn!(action = name, error = chain(error), "failed"),
-        }
-        match result {
-            // Without a place to count attempts nothing more is tried.
-            Err(ExecuteError::Store(error)) => return Err(error),
-            result => applied
-                .actions
-                .push((name, result.err().map(|error| chain(&error)))),
-        }
-    }
-    Ok(())
 }
 
 fn write_files(
     settings: &Settings,
     observed: &Observed,
     decision: &Decision,
+    permit: Permit,
 ) -> Result<Vec<String>, ApplyError> {
     let root = &settings.root;
     let mut written = Vec::new();
@@ -140,7 +116,10 @@ fn write_files(
     let node_file = decision.node_file.to_json();
     note(NODE_FILE, write_text(root, NODE_FILE, &node_file)?);
     remove_stale(settings, observed, decision, &mut note)?;
-    remember(settings, observed, decision, &mut note)?;
+    // Whoever has the lock counts attempts of his own now.
+    if permit.acts {
+        remember(settings, observed, decision, &mut note)?;
+    }
     Ok(written)
 }
 
@@ -219,6 +198,18 @@ fn remember(
     if changed || unusable.broken.contains(JOURNAL_FILE) {
         let written = write_own(root, JOURNAL_FILE, &now.journal, changed, unusable)?;
         note(JOURNAL_FILE, written);
+    }
+    let changed = before.maintenance != now.maintenance;
+    match &now.maintenance {
+        Some(accepted) if changed => {
+            let written = write_own(root, MAINTENANCE_FILE, accepted, changed, unusable)?;
+            note(MAINTENANCE_FILE, written);
+        }
+        None if changed || unusable.broken.contains(MAINTENANCE_FILE) => {
+            root.remove(MAINTENANCE_FILE)?;
+            note(MAINTENANCE_FILE, true);
+        }
+        _ => {}
     }
     Ok(())
 }

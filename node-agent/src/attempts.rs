@@ -2,7 +2,8 @@
 //! `/var/lib/gpurdma/attempts.json`. Pure; [`crate::apply`] writes the file.
 //!
 //! An attempt is counted before it runs, so that a crash counts too, and taken back once it is verified: a module must be loaded
-//! again at each boot, and that must not use the budget up.
+//! again at each boot, and that must not use the budget up. What needs a reboot is not verified before it: its attempt
+//! counts until another install hash or a reset, so that no host reboots more often than its budget allows.
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,9 @@ pub struct Count {
     /// What the last one said; empty while it runs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_error: String,
+    /// The boot in which it was prepared: its effect comes with the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared_in: Option<String>,
 }
 
 impl Attempts {
@@ -58,6 +62,62 @@ impl Attempts {
         (fresh, true)
     }
 
+    /// Keys of what is prepared and waits for the reboot.
+    pub fn prepared_keys(&self) -> impl Iterator<Item = &String> {
+        let prepared = |(_, count): &(&String, &Count)| count.prepared_in.is_some();
+        self.actions.iter().filter(prepared).map(|(key, _)| key)
+    }
+
+    /// Whether only a reboot is missing for `change`.
+    #[must_use]
+    pub fn is_prepared(&self, change: &Change) -> bool {
+        let count = self.actions.get(&change.attempt_key());
+        count.is_some_and(|count| count.prepared_in.is_some())
+    }
+
+    /// Whether `change` was prepared in a boot before `boot_id`.
+    #[must_use]
+    pub fn was_prepared_before(&self, change: &Change, boot_id: &str) -> bool {
+        let count = self.actions.get(&change.attempt_key());
+        let prepared = count.and_then(|count| count.prepared_in.as_deref());
+        prepared.is_some_and(|boot| boot != boot_id)
+    }
+
+    /// The counts as of the boot `boot_id`: what was prepared in another one has had its reboot, and where it is still
+    /// planned, that did not bring it.
+    #[must_use]
+    pub fn booted(mut self, boot_id: &str) -> Self {
+        for count in self.actions.values_mut() {
+            if count
+                .prepared_in
+                .as_deref()
+                .is_some_and(|boot| boot != boot_id)
+            {
+                count.prepared_in = None;
+                "the host has rebooted, and it is not in effect".clone_into(&mut count.last_error);
+            }
+        }
+        self
+    }
+
+    /// Notes that `change` is prepared and waits for the reboot of this boot.
+    pub fn prepared(&mut self, change: &Change, boot_id: &str) {
+        if let Some(count) = self.actions.get_mut(&change.attempt_key()) {
+            count.prepared_in = Some(boot_id.to_owned());
+            count.last_error.clear();
+        }
+    }
+
+    /// Notes that a host that was asked to reboot did not: what was prepared is tried again.
+    pub fn not_rebooted(&mut self) {
+        for count in self.actions.values_mut() {
+            if count.prepared_in.take().is_some() {
+                "systemd accepted the reboot and the host did not go down"
+                    .clone_into(&mut count.last_error);
+            }
+        }
+    }
+
     /// Attempts made of `change` and what the last one said.
     #[must_use]
     pub fn of(&self, change: &Change) -> (u32, Option<String>) {
@@ -72,6 +132,9 @@ impl Attempts {
     #[must_use]
     pub fn blocks(&self, change: &Change, now: Timestamp) -> Option<Blocked> {
         let count = self.actions.get(&change.attempt_key())?;
+        if count.prepared_in.is_some() {
+            return Some(Blocked::Prepared);
+        }
         if count.attempts >= BUDGET {
             return Some(Blocked::Exhausted);
         }
@@ -95,6 +158,7 @@ impl Attempts {
                 attempts: 0,
                 last_at: Time(now),
                 last_error: String::new(),
+                prepared_in: None,
             });
         count.attempts += 1;
         count.last_at = Time(now);

@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use crate::action::Explain;
-use crate::apply::apply;
+use crate::apply::{Applied, Permit, apply};
 use crate::asked::Asked;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
@@ -230,13 +230,14 @@ async fn look(
     config: &ConfigArgs,
     restore: bool,
 ) -> anyhow::Result<(Desired, Observed, Decision)> {
-    let desired = desired(&config.config)?;
+    let asked = desired(&config.config)?;
+    let desired = Desired {
+        restore: restore || asked.restore,
+        ..asked
+    };
     let now = Timestamp::now();
     let observed = gather(settings, &mut session(&desired), now).await?;
-    let mut decision = decide(&observed, &desired, now);
-    if restore {
-        decision.plan = crate::planner::restore(&observed.state, &decision.memory, now);
-    }
+    let decision = decide(&observed, &desired, now);
     Ok((desired, observed, decision))
 }
 
@@ -261,43 +262,58 @@ async fn apply_once(
     allow: Option<Allow>,
     restore: bool,
 ) -> anyhow::Result<u8> {
-    let (desired, observed, decision) = look(settings, config, restore).await?;
-    if desired.mode != Mode::Enforce {
-        bail!(
-            "spec.mode is {:?}: nothing may be changed; set it to Enforce, or use `plan`",
-            desired.mode
-        );
+    let mode = desired(&config.config)?.mode;
+    if mode != Mode::Enforce {
+        bail!("spec.mode is {mode:?}: nothing may be changed; set it to Enforce, or use `plan`");
     }
+    let now = Timestamp::now();
+    // Before anything is read: what another one does meanwhile would be unknown here.
+    let _lock = crate::lock::take(&settings.root, "node-agent apply", now)?;
+    let (desired, observed, decision) = look(settings, config, restore).await?;
     let allowed = match allow {
         None => Cost::None,
         Some(Allow::Traffic) => Cost::Traffic,
         Some(Allow::Reboot) => Cost::Reboot,
     };
-    let applied = apply(
-        settings,
-        &observed,
-        &desired,
-        &decision,
+    let permit = Permit {
         allowed,
-        Timestamp::now(),
-    )?;
+        acts: true,
+    };
+    let applied = apply(settings, &observed, &desired, &decision, permit, now)?;
     print!("{}", render::applied(&applied));
-    let left: Vec<_> = decision
-        .plan
-        .actions
-        .iter()
-        .filter(|a| a.change.cost() > allowed)
-        .collect();
-    for action in &left {
-        println!(
-            "not run: {} {} costs {:?}; allow it with --allow",
-            action.change.kind(),
-            action.change.target(),
-            action.change.cost()
-        );
+    let left = leftovers(&decision, &applied, allowed);
+    for line in &left {
+        println!("{line}");
     }
     let failed = applied.actions.iter().any(|(_, error)| error.is_some());
     Ok(u8::from(failed || !left.is_empty()))
+}
+
+/// What `apply` leaves for a person to do, one line each.
+fn leftovers(decision: &Decision, applied: &Applied, allowed: Cost) -> Vec<String> {
+    let accepted = decision.memory.maintenance.as_ref();
+    let mut lines: Vec<String> = applied
+        .waits
+        .iter()
+        .map(|user| format!("not run while RDMA is in use: {user}"))
+        .collect();
+    for action in &decision.plan.actions {
+        let (kind, target) = (action.change.kind(), action.change.target());
+        let cost = action.change.cost();
+        if applied.memory.attempts.is_prepared(&action.change) {
+            lines.push(format!(
+                "prepared: {kind} {target}; in effect after a reboot"
+            ));
+        } else if cost > allowed && !accepted.is_some_and(|accepted| accepted.covers(action)) {
+            lines.push(format!(
+                "not run: {kind} {target} costs {cost:?}; allow it with --allow"
+            ));
+        }
+    }
+    if applied.more {
+        lines.push("one granted action at a time: run it again for the next one".to_owned());
+    }
+    lines
 }
 
 async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result<u8> {

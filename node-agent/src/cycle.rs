@@ -5,12 +5,13 @@ use crds::cluster::Mode;
 use crds::node::Cost;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::apply::{Applied, ApplyError, apply};
+use crate::apply::{Applied, ApplyError, Permit, apply};
 use crate::asked::Asked;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::findings::{self, FindingId};
 use crate::gather::{GatherError, chain, gather};
+use crate::lock::{self, Lock, LockError};
 use crate::observed::Observed;
 use crate::reader::ReaderError;
 use crate::report::{status, with_finding};
@@ -26,6 +27,8 @@ pub struct Turn {
     pub applied: Applied,
     /// Whether devices wait for a turn that comes soon.
     pub again: bool,
+    /// Whether granted actions wait for a turn that comes at once.
+    pub more: bool,
 }
 
 /// Why a turn ended early.
@@ -42,7 +45,7 @@ pub enum CycleError {
     Hash(#[from] serde_json::Error),
 }
 
-/// Runs one turn with free actions only. On a host that cannot be read in time nothing is done, and the last status says
+/// Runs one turn with free and granted actions. On a host that cannot be read in time nothing is done, and the last status says
 /// so: what was decided stays in force.
 pub async fn cycle(
     settings: &Settings,
@@ -66,6 +69,7 @@ fn unread(before: &GpuRdmaNodeStatus, error: &ReaderError) -> Turn {
         status: with_finding(before, FindingId::HostUnreadable.about("host", message)),
         applied: Applied::default(),
         again: false,
+        more: false,
     }
 }
 
@@ -77,18 +81,28 @@ async fn turn(
     now: Timestamp,
 ) -> Result<Turn, CycleError> {
     session.asked = Asked::of(desired);
-    let mut observed = gather(settings, session, now).await?;
-    session.saw(&observed, now);
-    let mut decision = decide(&observed, desired, now);
-    let applied = carry_out(settings, &observed, desired, &decision, now).await?;
+    let (mut observed, mut decision) = look(settings, session, desired, now).await?;
+    let lock = lock(settings, desired, &decision, now);
+    if matches!(lock, Some(Ok(_))) {
+        // What someone else did until now is seen before anything is done.
+        (observed, decision) = look(settings, session, desired, now).await?;
+    }
+    let acts = !matches!(lock, Some(Err(_)));
+    let applied = carry_out(settings, &observed, desired, &decision, acts, now).await?;
     if applied.1.is_none() && desired.mode == Mode::Enforce {
         session.wrote(&decision, &applied.0);
     }
     // What was changed is read again: the report tells what is, not what was meant.
-    if !applied.0.actions.is_empty() {
-        observed = gather(settings, session, now).await?;
-        session.saw(&observed, now);
-        decision = decide(&observed, desired, now);
+    if !applied.0.actions.is_empty() || applied.0.more {
+        (observed, decision) = look(settings, session, desired, now).await?;
+    } else if applied.1.is_none() && desired.mode == Mode::Enforce {
+        decision.memory.clone_from(&applied.0.memory);
+    }
+    decision.blockers.clone_from(&applied.0.waits);
+    if let Some(Err(error)) = lock {
+        let finding = FindingId::HostLocked.about("node-agent", chain(&error));
+        decision.findings.push(finding);
+        findings::sort(&mut decision.findings);
     }
     if let Some(error) = applied.1 {
         let finding = FindingId::HostUnreadable.about("node-agent", error.chain());
@@ -101,9 +115,35 @@ async fn turn(
     let status = status(&observed, desired, &decision, before, now)?;
     Ok(Turn {
         status,
+        more: applied.0.more,
         applied: applied.0,
         again: !decision.changing.is_empty(),
     })
+}
+
+async fn look(
+    settings: &Settings,
+    session: &mut Session,
+    desired: &Desired,
+    now: Timestamp,
+) -> Result<(Observed, Decision), CycleError> {
+    let observed = gather(settings, session, now).await?;
+    session.saw(&observed, now);
+    let decision = decide(&observed, desired, now);
+    Ok((observed, decision))
+}
+
+/// The lock, where there is something to run.
+fn lock(
+    settings: &Settings,
+    desired: &Desired,
+    decision: &Decision,
+    now: Timestamp,
+) -> Option<Result<Lock, LockError>> {
+    let granted = decision.memory.maintenance.is_some();
+    let runs = granted || decision.plan.runnable(Cost::None).next().is_some();
+    let acts = runs && desired.mode == Mode::Enforce && !desired.paused;
+    acts.then(|| lock::take(&settings.root, "node-agent run", now))
 }
 
 /// A host that cannot be written is reported like everything else.
@@ -112,11 +152,16 @@ async fn carry_out(
     observed: &Observed,
     desired: &Desired,
     decision: &Decision,
+    acts: bool,
     now: Timestamp,
 ) -> Result<(Applied, Option<ApplyError>), CycleError> {
+    let permit = Permit {
+        allowed: Cost::None,
+        acts,
+    };
     let (settings, observed) = (settings.clone(), observed.clone());
     let (desired, decision) = (desired.clone(), decision.clone());
-    let work = move || apply(&settings, &observed, &desired, &decision, Cost::None, now);
+    let work = move || apply(&settings, &observed, &desired, &decision, permit, now);
     Ok(match tokio::task::spawn_blocking(work).await? {
         Ok(applied) => (applied, None),
         Err(error) => (Applied::default(), Some(error)),

@@ -18,6 +18,7 @@ use crate::findings::{self, FindingId};
 use crate::foreign::{self, Foreign, ForeignMemory};
 use crate::handover::offered;
 use crate::held::Held;
+use crate::maintenance;
 use crate::observed::{Kept, Observed};
 use crate::planner::{self, Memory, Plan, World};
 use crate::policies::policies;
@@ -52,6 +53,8 @@ pub struct Decision {
     pub plan: Plan,
     /// Memory that the plan was made with.
     pub memory: Memory,
+    /// Who uses RDMA and holds up the next costly action; empty until one is about to run.
+    pub blockers: Vec<String>,
     /// Everything that was found, worst first.
     pub findings: Vec<Finding>,
 }
@@ -96,8 +99,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         .map(|partition| devices::devices(&context, partition))
         .unwrap_or_default();
     findings.extend(devices.findings.iter().cloned());
-    let (plan, memory) = planned(observed, desired, &machine, now);
-    findings.extend(plan.findings.iter().cloned());
+    let (plan, memory) = planned(observed, desired, &machine, now, &mut findings);
     findings::sort(&mut findings);
     let in_use = in_use(&held, &devices.untouched);
     Decision {
@@ -117,6 +119,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         machine,
         plan,
         memory,
+        blockers: Vec::new(),
         findings,
     }
 }
@@ -126,15 +129,28 @@ fn planned(
     desired: &Desired,
     machine: &Machine,
     now: Timestamp,
+    findings: &mut Vec<Finding>,
 ) -> (Plan, Memory) {
+    let state = &observed.state;
     let memory = observed.before.memory.clone().current(desired);
-    let plan = planner::plan(&World {
-        state: &observed.state,
-        machine,
-        desired,
-        memory: &memory,
-        now,
-    });
+    let memory = memory.booted(&state.boot_id);
+    let plan = if desired.restore {
+        planner::restore(state, &memory, now)
+    } else {
+        planner::plan(&World {
+            state,
+            machine,
+            desired,
+            memory: &memory,
+            now,
+        })
+    };
+    findings.extend(plan.findings.iter().cloned());
+    let maintenance = maintenance::accepted(memory.maintenance.as_ref(), desired, &plan);
+    let memory = Memory {
+        maintenance,
+        ..memory
+    };
     (plan, memory)
 }
 

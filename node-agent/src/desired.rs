@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::GpuRdmaNode;
 use crds::cluster::{GpuRdmaClusterSpec, Mode};
-use crds::node::{Finding, NodeConfig};
+use crds::node::{Finding, Maintenance, NodeConfig};
 
 use crate::action::Change;
 use crate::findings::FindingId;
@@ -60,6 +60,10 @@ pub struct Desired {
     pub generation: i64,
     /// The operator's hash of what is installed.
     pub install_hash: String,
+    /// Whether what was changed here is to be taken back.
+    pub restore: bool,
+    /// What the operator granted.
+    pub grant: Option<Maintenance>,
     /// Value of the annotation that resets attempt budgets.
     pub reset_attempts: Option<String>,
     /// The configuration as it was written.
@@ -85,6 +89,8 @@ impl Desired {
             node_uid: node.spec.node_uid.clone(),
             generation: node.metadata.generation.unwrap_or_default(),
             install_hash: node.spec.install_hash.clone(),
+            restore: node.spec.restore,
+            grant: node.spec.maintenance.clone(),
             reset_attempts: annotations
                 .and_then(|a| a.get(crds::names::RESET_ATTEMPTS))
                 .cloned(),

@@ -5,13 +5,14 @@ mod driver;
 mod fabric;
 mod tuning;
 
+use crds::node::Cost;
 use host::facts::kernel;
 use host::root::Root;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
-use crate::action::{Action, Change};
+use crate::action::{Action, Change, Explain};
 use crate::command::{CommandError, Outcome};
 use crate::gather::chain;
 use crate::host_state::HostState;
@@ -85,7 +86,9 @@ pub fn execute(
     let (root, change) = (&settings.root, &action.change);
     memory.attempts.begin(change, now);
     write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
-    if let Some(undo) = &action.undo {
+    // The way back is forgotten once it is done, else a crash in between would lose it.
+    let back = action.undo.as_ref() == Some(change);
+    if let Some(undo) = action.undo.as_ref().filter(|_| !back) {
         memory
             .journal
             .changing(change, undo, &state.boot_id, Time(now));
@@ -93,7 +96,17 @@ pub fn execute(
     }
     let result = perform(settings, state, change, memory, now);
     let error = result.as_ref().err().map(|error| chain(error));
-    memory.attempts.end(change, error.as_deref());
+    let reboots = change.cost() == Cost::Reboot;
+    match (&error, reboots) {
+        (None, true) => memory.attempts.prepared(change, &state.boot_id),
+        (None, false) if back => {
+            memory
+                .journal
+                .changing(change, change, &state.boot_id, Time(now));
+            memory.attempts.end(change, None);
+        }
+        (error, _) => memory.attempts.end(change, error.as_deref()),
+    }
     write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
     write_json(root, JOURNAL_FILE, &memory.journal)?;
     result

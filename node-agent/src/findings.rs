@@ -20,6 +20,8 @@ pub enum FindingId {
     StateUnreadable,
     /// Someone else changes what we set.
     ForeignOwner,
+    /// Someone else acts on the host now.
+    HostLocked,
     /// An action failed as often as its budget allows.
     AttemptsExhausted,
     /// There is no openib.conf and nothing that would read one.
@@ -89,6 +91,7 @@ impl FindingId {
             Self::HostUnreadable => ("HOST_UNREADABLE", Warning),
             Self::StateUnreadable => ("STATE_UNREADABLE", Warning),
             Self::ForeignOwner => ("FOREIGN_OWNER", Warning),
+            Self::HostLocked => ("HOST_LOCKED", Warning),
             Self::AttemptsExhausted => ("ATTEMPTS_EXHAUSTED", Warning),
             Self::OpenibConfAbsent => ("OPENIB_CONF_ABSENT", Warning),
             Self::OpenibConfNotPlain => ("OPENIB_CONF_NOT_PLAIN", Warning),

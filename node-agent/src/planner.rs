@@ -12,6 +12,7 @@ use crate::desired::Desired;
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::journal::Journal;
+use crate::maintenance::Accepted;
 
 mod driver;
 mod fabric;
@@ -29,6 +30,8 @@ pub struct Memory {
     pub journal: Journal,
     /// What was tried.
     pub attempts: Attempts,
+    /// The grant that was taken in.
+    pub maintenance: Option<Accepted>,
 }
 
 impl Memory {
@@ -41,6 +44,18 @@ impl Memory {
         if fresh {
             self.journal.release();
         }
+        Self { attempts, ..self }
+    }
+
+    /// The memory as of the boot `boot_id`: what was prepared in an earlier one has had its reboot. Where that was the way
+    /// back, nothing is left to take back.
+    #[must_use]
+    pub fn booted(mut self, boot_id: &str) -> Self {
+        let attempts = &self.attempts;
+        self.journal
+            .changed
+            .retain(|_, entry| !attempts.was_prepared_before(&entry.undo, boot_id));
+        let attempts = self.attempts.booted(boot_id);
         Self { attempts, ..self }
     }
 }

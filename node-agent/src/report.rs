@@ -3,7 +3,7 @@
 
 use crds::GpuRdmaNodeStatus;
 use crds::cluster::Mode;
-use crds::node::{Finding, MachineSummary, PairStatus, PlanStatus, Severity};
+use crds::node::{Finding, MachineSummary, MaintenanceStatus, PairStatus, PlanStatus, Severity};
 use k8s_openapi::jiff::Timestamp;
 use topology::distance::Distance;
 use topology::machine::{LinkLayer, Machine, NicRole};
@@ -53,7 +53,7 @@ pub fn status(
         pairs: pairs(decision),
         findings: Vec::new(),
         plan: plan(desired, decision)?,
-        maintenance: None,
+        maintenance: maintenance(decision),
         conditions: with_times(drafts, conditions, desired.generation, now),
     };
     // A node that this is not about has nothing wrong with it.
@@ -64,6 +64,15 @@ pub fn status(
     };
     fit(&mut status, found)?;
     Ok(status)
+}
+
+fn maintenance(decision: &Decision) -> Option<MaintenanceStatus> {
+    let accepted = decision.memory.maintenance.as_ref()?;
+    Some(accepted.status(
+        &decision.plan,
+        &decision.memory.attempts,
+        &decision.blockers,
+    ))
 }
 
 /// A status that is kept for want of a newer one, with the finding that says why.

@@ -27,6 +27,9 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// Time until the next turn where devices change hands: longer than [`crate::handover::UNDER_WAY`].
 const SOON: Duration = Duration::from_secs(4);
 
+/// Time until the next turn while granted actions run: a grant that is taken back comes in between.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
 /// Why the loop ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -140,8 +143,11 @@ impl Agent {
                 status,
                 applied,
                 again,
+                more,
             }) => {
-                if again {
+                if more {
+                    period.reset_after(AT_ONCE);
+                } else if again {
                     period.reset_after(SOON);
                 }
                 for path in &applied.written {

@@ -19,6 +19,10 @@ pub const PARTITION_FILE: &str = "/var/lib/gpurdma/partition.json";
 pub const JOURNAL_FILE: &str = "/var/lib/gpurdma/journal.json";
 /// The attempt budgets.
 pub const ATTEMPTS_FILE: &str = "/var/lib/gpurdma/attempts.json";
+/// The grant that was taken in.
+pub const MAINTENANCE_FILE: &str = "/var/lib/gpurdma/maintenance.json";
+/// The lock that is held while actions run.
+pub const LOCK_FILE: &str = "/run/gpurdma/agent.lock";
 /// The configuration of openibd.
 pub const OPENIB_CONF: &str = "/etc/infiniband/openib.conf";
 

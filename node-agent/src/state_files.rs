@@ -12,7 +12,9 @@ use crate::findings::FindingId;
 use crate::gather::chain;
 use crate::observed::{Before, Unusable};
 use crate::planner::Memory;
-use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, NODE_FILE, PARTITION_FILE, Settings};
+use crate::settings::{
+    ATTEMPTS_FILE, JOURNAL_FILE, MAINTENANCE_FILE, NODE_FILE, PARTITION_FILE, Settings,
+};
 use crate::store::{StoreError, modified, read_json, read_text};
 
 /// Everything that was written before; `last` is what was good last in this process.
@@ -30,9 +32,11 @@ pub(crate) fn read(
     };
     let journal = reader.own(JOURNAL_FILE, last.map(|last| &last.memory.journal));
     let attempts = reader.own(ATTEMPTS_FILE, last.map(|last| &last.memory.attempts));
+    let accepted = last.and_then(|last| last.memory.maintenance.as_ref());
     let memory = Memory {
         journal: journal.unwrap_or_default(),
         attempts: attempts.unwrap_or_default(),
+        maintenance: reader.own(MAINTENANCE_FILE, accepted),
     };
     let last_file = last.and_then(|last| last.node_file.as_ref());
     Before {

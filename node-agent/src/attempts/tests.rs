@@ -61,3 +61,30 @@ fn a_new_hash_or_a_new_annotation_resets_once() {
     assert!(!reset.clone().current("a", None).1);
     assert!(attempts.current("b", None).1);
 }
+
+#[test]
+fn what_needs_a_reboot_keeps_its_count_and_tells_boots_apart() {
+    let mut attempts = Attempts::default();
+    for boot in 1..=3 {
+        attempts.begin(&load(), at(boot * 1000));
+        attempts.prepared(&load(), &format!("boot-{boot}"));
+        attempts = attempts.booted(&format!("boot-{boot}"));
+        assert_eq!(
+            attempts.blocks(&load(), at(boot * 1000)),
+            Some(Blocked::Prepared)
+        );
+        let next = format!("boot-{}", boot + 1);
+        assert!(attempts.was_prepared_before(&load(), &next));
+        attempts = attempts.booted(&next);
+    }
+    assert_eq!(
+        attempts.blocks(&load(), at(99_999)),
+        Some(Blocked::Exhausted)
+    );
+    let (made, said) = attempts.of(&load());
+    assert_eq!(made, 3);
+    assert!(
+        said.unwrap()
+            .contains("has rebooted, and it is not in effect")
+    );
+}

@@ -35,7 +35,12 @@ impl Judge<'_> {
     }
 
     fn enforced(&self, parts: &[&Verdict]) -> (Verdict, Phase) {
-        if let Some(verdict) = self.wrong() {
+        if self.desired.restore && self.decision.plan.actions.is_empty() {
+            let message = "what this agent changed on the host is taken back";
+            let verdict = verdict(true, NodeReason::AsSpecified, message);
+            return (verdict, Phase::Ready);
+        }
+        if let Some(verdict) = self.wrong().filter(|_| !self.desired.restore) {
             return (verdict, Phase::Degraded);
         }
         if let Some((verdict, phase)) = self.pending() {
@@ -87,6 +92,14 @@ impl Judge<'_> {
                 actions.len()
             );
             return Some((verdict(false, NodeReason::Paused, message), Phase::Waiting));
+        }
+        if let Some(accepted) = &self.decision.memory.maintenance {
+            let decision = self.decision;
+            let attempts = &decision.memory.attempts;
+            let status = accepted.status(&decision.plan, attempts, &decision.blockers);
+            let message = format!("granted maintenance runs: {}", status.message);
+            let verdict = verdict(false, NodeReason::MaintenanceInProgress, message);
+            return Some((verdict, Phase::Waiting));
         }
         if actions.iter().any(|a| a.change.cost() > Cost::None) {
             let message = format!("{what} waits for the operator's grant");

@@ -9,6 +9,7 @@ mod changes;
 mod cli;
 mod common;
 mod faults;
+mod grant;
 mod live;
 mod state;
 mod turn;
