@@ -1,5 +1,7 @@
 //! The command line: `facts`, `plan`, `apply`, `verify` for a person on the node, `run` for the DaemonSet.
 
+mod offline;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -71,9 +73,13 @@ pub enum Command {
         /// What is asked.
         #[command(flatten)]
         config: ConfigArgs,
+        /// Plan for the machine of this file, which `facts` printed, instead of reading the host; shows actions and
+        /// findings only.
+        #[arg(long, value_name = "FILE", conflicts_with = "restore")]
+        facts: Option<PathBuf>,
         /// Format of the output.
         #[arg(short, long, value_enum, default_value = "text")]
-        output: Output,
+        output: PlanOutput,
         /// Plan the way back: undo what the journal says this agent changed.
         #[arg(long)]
         restore: bool,
@@ -108,8 +114,31 @@ pub enum Command {
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
     /// A `GpuRdmaNode`, or a bare node configuration, in YAML or JSON.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "desired", alias = "config", value_name = "FILE")]
     config: PathBuf,
+}
+
+/// Format of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlanOutput {
+    /// For people.
+    Text,
+    /// What is there and what would be, to be read as a change.
+    Diff,
+    /// YAML.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl From<PlanOutput> for Output {
+    fn from(output: PlanOutput) -> Self {
+        match output {
+            PlanOutput::Text | PlanOutput::Diff => Self::Text,
+            PlanOutput::Yaml => Self::Yaml,
+            PlanOutput::Json => Self::Json,
+        }
+    }
 }
 
 /// Format of the output.
@@ -168,6 +197,13 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
         Command::Facts { output } => print(output, &facts(&settings)).map(|()| 0),
         Command::Plan {
             config,
+            facts: Some(facts),
+            output,
+            ..
+        } => offline::plan_for(&facts, &config, output).map(|()| 0),
+        Command::Plan {
+            config,
+            facts: None,
             output,
             restore,
         } => plan(&settings, &config, output, restore).await,
@@ -244,14 +280,15 @@ async fn look(
 async fn plan(
     settings: &Settings,
     config: &ConfigArgs,
-    output: Output,
+    output: PlanOutput,
     restore: bool,
 ) -> anyhow::Result<u8> {
     let (desired, observed, decision) = look(settings, config, restore).await?;
     let status = status(&observed, &desired, &decision, None, Timestamp::now())?;
     match output {
-        Output::Text => print!("{}", render::text(&decision.plan, &status)),
-        _ => print(output, &status)?,
+        PlanOutput::Text => print!("{}", render::text(&decision.plan, &status)),
+        PlanOutput::Diff => print!("{}", render::diff(&decision.plan, &decision.findings)),
+        _ => print(output.into(), &status)?,
     }
     Ok(0)
 }
@@ -348,7 +385,10 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
 fn print(output: Output, value: &impl Serialize) -> anyhow::Result<()> {
     match output {
         Output::Json => println!("{}", serde_json::to_string_pretty(value)?),
-        Output::Text | Output::Yaml => print!("{}", serde_yaml::to_string(value)?),
+        // Through JSON: the same names in both, and no tags of YAML's own.
+        Output::Text | Output::Yaml => {
+            print!("{}", serde_yaml::to_string(&serde_json::to_value(value)?)?);
+        }
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crds::GpuRdmaNodeStatus;
-use crds::node::Finding;
+use crds::node::{Cost, Finding};
 
+use crate::action::Explain;
 use crate::apply::Applied;
 use crate::planner::Plan;
 
@@ -51,6 +52,33 @@ pub fn actions(plan: &Plan) -> String {
             };
             let _ = writeln!(out, "{head:3} {line}");
         }
+    }
+    out
+}
+
+/// A plan as a change: what is there, and what would be. Findings stand below as comments.
+#[must_use]
+pub fn diff(plan: &Plan, findings: &[Finding]) -> String {
+    let mut out = String::new();
+    for action in &plan.actions {
+        let change = &action.change;
+        let cost = match change.cost() {
+            Cost::None => "runs at once",
+            Cost::Traffic => "needs a grant: traffic",
+            Cost::Reboot => "needs a grant: reboot",
+        };
+        let _ = writeln!(out, "@@ {} {} @@ {cost}", change.kind(), change.target());
+        let _ = writeln!(out, "- {}", action.precondition);
+        let _ = writeln!(out, "+ {}", change.effect());
+    }
+    for finding in findings {
+        let Finding {
+            id,
+            severity,
+            component,
+            message,
+        } = finding;
+        let _ = writeln!(out, "# {severity:?} {id} {component}: {message}");
     }
     out
 }
