@@ -1,4 +1,4 @@
-//! The programs of the cluster, built from pinned Go modules into the cache: `tools/<module>-<hash of go.mod, go.sum>/`.
+//! The programs of the cluster, built from pinned Go modules into the cache: `tools/<name>-<hash of go.mod, go.sum and flags>/`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,8 @@ use crate::{cmd, paths, progress};
 
 struct Module {
     name: &'static str,
+    /// Folder below `e2e/tools`. Programs of one module share the packages that they have in common.
+    source: &'static str,
     packages: &'static [&'static str],
     output: Option<&'static str>,
     tags: &'static str,
@@ -15,13 +17,18 @@ struct Module {
     cgo: bool,
 }
 
+/// Without helm's part it takes the cluster that it renders for without a server to be version 1.20.
 const KUBERNETES_LDFLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
-    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
+    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36 \
+    -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36 \
+    -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=36";
 
 const MODULES: &[Module] = &[
     Module {
         name: "kubernetes",
+        source: "kubernetes",
         packages: &[
+            "helm.sh/helm/v3/cmd/helm",
             "k8s.io/kubernetes/cmd/kube-apiserver",
             "k8s.io/kubernetes/cmd/kube-controller-manager",
             "k8s.io/kubernetes/cmd/kube-proxy",
@@ -36,6 +43,7 @@ const MODULES: &[Module] = &[
     },
     Module {
         name: "etcd",
+        source: "kubernetes",
         packages: &["go.etcd.io/etcd/server/v3"],
         output: Some("etcd"),
         tags: "",
@@ -44,6 +52,7 @@ const MODULES: &[Module] = &[
     },
     Module {
         name: "containerd",
+        source: "containerd",
         packages: &[
             "github.com/containerd/containerd/v2/cmd/containerd",
             "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
@@ -57,26 +66,14 @@ const MODULES: &[Module] = &[
     // Without the seccomp tag every pod fails with "seccomp not supported".
     Module {
         name: "runc",
+        source: "runc",
         packages: &["github.com/opencontainers/runc"],
         output: None,
         tags: "seccomp",
         ldflags: "-s -w",
         cgo: true,
     },
-    Module {
-        name: "helm",
-        packages: &["helm.sh/helm/v3/cmd/helm"],
-        output: None,
-        tags: "",
-        ldflags: HELM_LDFLAGS,
-        cgo: false,
-    },
 ];
-
-/// Without these helm takes the cluster that it renders for without a server to be version 1.20.
-const HELM_LDFLAGS: &str = "-s -w -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 \
-    -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36 -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 \
-    -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=36";
 
 /// Folders with the programs, in the order of a `PATH`; builds what is missing.
 pub fn folders() -> Result<Vec<PathBuf>> {
@@ -109,7 +106,7 @@ fn require_go() -> Result<()> {
 }
 
 fn folder(module: &Module) -> Result<PathBuf> {
-    let source = paths::repository().join("e2e/tools").join(module.name);
+    let source = paths::repository().join("e2e/tools").join(module.source);
     let folder =
         paths::cache()?
             .join("tools")

@@ -1,9 +1,11 @@
 //go:build tools
 
-// Package tools pins the Kubernetes programs of the local cluster.
+// Package tools pins the programs of the local cluster that share most of their packages.
 package tools
 
 import (
+	_ "go.etcd.io/etcd/server/v3"
+	_ "helm.sh/helm/v3/cmd/helm"
 	_ "k8s.io/kubernetes/cmd/kube-apiserver"
 	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
 	_ "k8s.io/kubernetes/cmd/kube-proxy"
