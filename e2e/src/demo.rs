@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use comfy_table::Table;
-use serde_json::json;
 use topology::machine::Machine;
 use topology::policy::ResourcePolicy;
 use topology::{render, report};
@@ -27,7 +26,7 @@ pub fn run() -> Result<()> {
     progress::step("helm install gpu-rdma", || {
         scenario::install_chart(&cluster, &[])
     })?;
-    progress::step("kubectl apply an example GpuRdmaCluster", || {
+    progress::step("kubectl apply -f crds/examples/enforce.yaml", || {
         enforce(&cluster)
     })?;
     progress::step("pairs are advertised", || advertised(&cluster))?;
@@ -38,12 +37,14 @@ pub fn run() -> Result<()> {
     pictures()
 }
 
+/// The shipped example, on nodes with the label that it selects.
 fn enforce(cluster: &Cluster) -> Result<()> {
-    scenario::apply(
-        cluster,
-        &scenario::gpu_rdma_cluster("demo", &json!({"mode": "Enforce"})),
-    )
-    .map(drop)
+    cluster.kubectl(["label", "nodes", "--all", "example.com/pool=gpu"])?;
+    let example = paths::repository()
+        .canonicalize()?
+        .join("crds/examples/enforce.yaml");
+    let example = example.display().to_string();
+    cluster.kubectl(["apply", "-f", &example]).map(drop)
 }
 
 fn advertised(cluster: &Cluster) -> Result<()> {
@@ -79,7 +80,7 @@ fn pods(cluster: &Cluster) -> Result<()> {
 
 fn ready(cluster: &Cluster) -> Result<()> {
     let path = "{.status.conditions[?(@.type==\"Ready\")].status}";
-    scenario::wait_value(cluster, &["grc", "demo"], path, 60, |status| {
+    scenario::wait_value(cluster, &["grc", "gpu-nodes"], path, 60, |status| {
         status == "True"
     })
     .map(drop)

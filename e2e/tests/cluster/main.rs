@@ -14,4 +14,5 @@ mod host_settings;
 mod lifecycle;
 mod pods;
 mod restarts;
+mod states;
 mod support;
