@@ -1,26 +1,13 @@
 //! Which set fields have no effect yet. Pure; the operator turns the answer into the condition `NotYetSupported`
 //! and keeps the cluster from Ready.
 
-use crate::cluster::{
-    DevicePlugin, DriverSource, GpuDirectMode, GpuRdmaClusterSpec, Inject, Takeover,
-};
+use crate::cluster::{DevicePlugin, GpuRdmaClusterSpec, Inject, Takeover};
 use crate::fabric::Fabric;
 
 /// Paths of the fields that are set and whose effect is not built yet, sorted.
 #[must_use]
 pub fn not_yet_supported(spec: &GpuRdmaClusterSpec) -> Vec<&'static str> {
     let mut fields = Vec::new();
-    push(
-        &mut fields,
-        "driver.hostPackages",
-        spec.driver.source == DriverSource::HostPackages,
-    );
-    push(
-        &mut fields,
-        "gpuDirect.mode",
-        spec.gpu_direct.mode != GpuDirectMode::Keep,
-    );
-    push(&mut fields, "gpuDirect.required", spec.gpu_direct.required);
     fabric(&spec.fabric, &mut fields);
     device_plugin(&spec.device_plugin, &mut fields);
     fields.sort_unstable();

@@ -4,6 +4,7 @@
 
 pub mod driver;
 pub mod fabric;
+pub mod install;
 pub mod kernel;
 pub mod pci_link;
 pub mod platform;
@@ -78,6 +79,8 @@ pub struct Facts {
     pub openib_conf: Sourced<String>,
     /// Who would read it.
     pub openibd: driver::Openibd,
+    /// What is installed, and what the next boot will run.
+    pub install: install::Install,
     /// `NCCL_TOPO_FILE` of `/etc/nccl.conf`.
     pub nccl_topo_file: Sourced<String>,
     /// NCCL topology files that are in use here, with their text.
@@ -141,6 +144,7 @@ pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
         ofed_version: driver::ofed_version(root),
         openib_conf: driver::openib_conf(root),
         openibd: driver::openibd(root),
+        install: install::install_since(root, before.map(|before| &before.install)),
         nccl_topo_file: topology_files::nccl_topo_file(root),
         topology_files: topology_files::files(root),
         rdma: fabric::rdma_devices(root, &machine),

@@ -249,8 +249,32 @@ impl Root {
         Ok(false)
     }
 
+    /// Calls `each` for every line of a regular file; for files too long to hold.
+    pub(crate) fn each_line(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&str),
+    ) -> Result<(), RootError> {
+        let file = BufReader::new(self.open(path)?.take(SEARCH_LIMIT));
+        for line in file.split(b'\n') {
+            let line = line.map_err(|source| RootError::io("read", path, source))?;
+            each(String::from_utf8_lossy(&line).trim_end());
+        }
+        Ok(())
+    }
+
+    /// When a file or directory was changed last, in seconds since 1970.
+    #[must_use]
+    pub fn modified(&self, path: &str) -> Fact<i64> {
+        let metadata = self.resolve(path).and_then(|real| {
+            std::fs::metadata(self.join(&real))
+                .map_err(|source| RootError::io("stat", path, source))
+        });
+        fact(metadata).map(|metadata| std::os::unix::fs::MetadataExt::mtime(&metadata))
+    }
+
     /// Opens a regular file, and nothing else.
-    fn open(&self, path: &str) -> Result<File, RootError> {
+    pub(crate) fn open(&self, path: &str) -> Result<File, RootError> {
         let io = |source| RootError::io("read", path, source);
         let real = self.join(&self.resolve(path)?);
         let kind = std::fs::symlink_metadata(&real).map_err(io)?.file_type();

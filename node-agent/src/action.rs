@@ -9,7 +9,7 @@ use std::fmt;
 use crds::node::{ActionStatus, Cost};
 use serde::{Deserialize, Serialize};
 
-pub use driver::DriverChange;
+pub use driver::{Activation, DriverChange};
 pub use fabric::FabricChange;
 pub use tuning::{
     LinkType, NETNS_FILE, Opening, OpeningError, Protocol, TuningChange, Via, redirects,

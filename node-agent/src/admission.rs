@@ -18,6 +18,8 @@ pub struct Case<'a> {
     pub missing: &'a [String],
     /// Why it cannot be put into a container.
     pub injection: Result<(), Refusal>,
+    /// Why its NIC cannot reach its GPU's memory, where that is required.
+    pub unreachable: Option<Refusal>,
     /// Who else advertises its GPU.
     pub foreign: Option<&'a Foreign>,
     /// Whether the kubelet answered.
@@ -122,7 +124,10 @@ fn evidence(case: &Case<'_>) -> Option<Refusal> {
             message,
         });
     }
-    case.injection.clone().err()
+    case.injection
+        .clone()
+        .err()
+        .or_else(|| case.unreachable.clone())
 }
 
 /// A GPU without a UUID. No driver and a UUID that cannot be read are two things with two remedies.

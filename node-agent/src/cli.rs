@@ -3,6 +3,7 @@
 mod offline;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::action::Explain;
 use crate::apply::{Applied, Permit, apply};
 use crate::asked::Asked;
+use crate::compat::matrix::{self, MatrixError};
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::execute::verify;
@@ -57,6 +59,9 @@ pub struct HostArgs {
     /// The chroot program, by which the host's own modprobe and rmmod are run.
     #[arg(long, global = true, default_value = "chroot")]
     chroot: PathBuf,
+    /// Compatibility table (YAML) in the place of the built-in one; a path of this program's own file system.
+    #[arg(long, global = true, value_name = "FILE")]
+    compat: Option<PathBuf>,
 }
 
 /// What to do.
@@ -170,29 +175,30 @@ fn vendor(text: &str) -> Result<u16, String> {
 
 impl HostArgs {
     /// The same as settings.
-    #[must_use]
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> Result<Settings, MatrixError> {
         let Self {
             root,
             kubelet_root,
             cdi_dir,
             gpu_vendors,
             chroot,
+            compat,
         } = self.clone();
         let gpu_vendors = gpu_vendors.into_iter().collect();
-        Settings {
+        Ok(Settings {
             root: Root::new(root),
             kubelet_root,
             cdi_dir,
             gpu_vendors,
             chroot,
-        }
+            compat: Arc::new(matrix::load(compat.as_deref())?),
+        })
     }
 }
 
 /// Runs the command; the answer is the exit code.
 pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
-    let settings = cli.host.settings();
+    let settings = cli.host.settings()?;
     match cli.command {
         Command::Facts { output } => print(output, &facts(&settings)).map(|()| 0),
         Command::Plan {

@@ -1,8 +1,9 @@
 //! Runs one program with a deadline, without a shell. The only place of the agent that starts a process; called by
-//! [`crate::modules`] and [`crate::tools`]. A module load can hang in the kernel, so nothing here waits for ever, not even for a killed
-//! child.
+//! [`crate::modules`], [`crate::tools`], [`crate::packages`] and [`crate::job`]. A module load can hang in the kernel, so
+//! nothing here waits for ever, not even for a killed child.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -100,6 +101,70 @@ fn finish(mut command: Command, deadline: Duration) -> Result<(Outcome, String),
         }
     };
     Ok((outcome, text(stdout.as_ref())))
+}
+
+/// Names and values of environment variables.
+pub type Environment<'a> = &'a [(&'a str, &'a str)];
+
+/// Runs `program` with more of an environment; the answer is what it wrote to stdout.
+pub fn output_with(
+    program: &OsStr,
+    arguments: &[&OsStr],
+    environment: Environment<'_>,
+    deadline: Duration,
+) -> Result<(Outcome, String), CommandError> {
+    let mut command = command(program, arguments);
+    command
+        .envs(environment.iter().copied())
+        .stdout(Stdio::piped());
+    finish(command, deadline)
+}
+
+/// A program that was started and is not waited for.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process.
+    pub pid: u32,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Started {
+    /// Whether it ends within `patience`.
+    #[must_use]
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        // A sender that is gone is a thread that has waited.
+        self.ended.recv_timeout(patience) != Err(mpsc::RecvTimeoutError::Timeout)
+    }
+}
+
+/// Starts a program that writes to `log` and goes on when the agent ends.
+pub fn start(
+    program: &OsStr,
+    arguments: &[&OsStr],
+    environment: Environment<'_>,
+    log: File,
+) -> Result<Started, CommandError> {
+    let failed = |source| CommandError {
+        operation: "start",
+        program: program.to_string_lossy().into_owned(),
+        source,
+    };
+    let errors = log.try_clone().map_err(failed)?;
+    let mut child = command(program, arguments)
+        .envs(environment.iter().copied())
+        .stdout(log)
+        .stderr(errors)
+        .spawn()
+        .map_err(failed)?;
+    let pid = child.id();
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let waited = child.wait();
+        tracing::info!(pid, ?waited, "a program that outlives its turn has ended");
+        // Nobody may be listening any more.
+        let _ = sender.send(());
+    });
+    Ok(Started { pid, ended })
 }
 
 fn command(program: &OsStr, arguments: &[&OsStr]) -> Command {

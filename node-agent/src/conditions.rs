@@ -12,7 +12,8 @@ use topology::machine::PortState;
 
 use crate::decide::Decision;
 use crate::desired::Desired;
-use crate::findings::shorten;
+use crate::findings::{FindingId, shorten};
+use crate::gpu_direct::{Reach, Way};
 use crate::observed::Observed;
 
 mod driver;
@@ -56,7 +57,7 @@ impl Judge<'_> {
     pub(crate) fn all(&self) -> (Vec<Draft>, Phase) {
         let (driver, gpu_direct, fabric) = (self.driver(), self.gpu_direct(), self.fabric());
         let advertised = self.advertised();
-        let (ready, phase) = self.ready(&[&driver, &fabric, &advertised]);
+        let (ready, phase) = self.ready(&[&driver, &gpu_direct, &fabric, &advertised]);
         let drafts = [
             (NodeCondition::Ready, ready),
             (NodeCondition::DriverReady, driver),
@@ -84,8 +85,29 @@ impl Judge<'_> {
             let message = "gpuDirect.mode is Keep: what is there is left, and not judged";
             return verdict(None, NodeReason::Kept, message);
         }
-        let message = "gpuDirect.mode is set and this version does not act on it";
-        verdict(None, NodeReason::NotYetSupported, message)
+        let choice = &self.decision.gpu_direct;
+        let stale = FindingId::GpuModulesStale.row().0;
+        let stale = self
+            .decision
+            .findings
+            .iter()
+            .find(|finding| finding.id == stale);
+        match (&choice.reach, stale) {
+            (Reach::Way(Way::Peermem), Some(stale)) => {
+                verdict(false, NodeReason::ModulesStale, stale.message.clone())
+            }
+            (Reach::Way(_), _) => verdict(true, NodeReason::AsSpecified, choice.reason.clone()),
+            (Reach::AfterLoad, _) => {
+                let message = format!("{}, and is not loaded yet", choice.reason);
+                verdict(false, NodeReason::Progressing, message)
+            }
+            (Reach::Unknown, _) => verdict(None, NodeReason::HostUnreadable, choice.reason.clone()),
+            (Reach::Nothing, _) => verdict(
+                false,
+                NodeReason::GpuDirectUnavailable,
+                choice.reason.clone(),
+            ),
+        }
     }
 
     /// Ports of the NICs that pairs have.

@@ -13,9 +13,10 @@ use topology::policy::ResourceKind;
 
 use crate::cdi;
 use crate::desired::Desired;
-use crate::devices::{self, Context};
+use crate::devices::{self, Context, Devices, Required};
 use crate::findings::{self, FindingId};
 use crate::foreign::{self, Foreign, ForeignMemory};
+use crate::gpu_direct;
 use crate::handover::offered;
 use crate::held::Held;
 use crate::maintenance;
@@ -49,6 +50,8 @@ pub struct Decision {
     pub refused: BTreeSet<crds::reasons::NodeReason>,
     /// Devices whose parts change in a later turn.
     pub changing: BTreeSet<String>,
+    /// How GPU memory is made reachable.
+    pub gpu_direct: gpu_direct::Choice,
     /// What to change on the host.
     pub plan: Plan,
     /// Memory that the plan was made with.
@@ -79,6 +82,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let rails = rails(desired, &mut findings);
     let (foreign, memory_of_foreign) = foreign(observed, &machine, &names, now);
     findings.extend(foreign::findings(&foreign));
+    let gpu_direct = choose(observed, desired, &machine);
     let context = Context {
         machine: &machine,
         paths: &paths,
@@ -90,14 +94,12 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         previous: observed.before.node_file.as_ref(),
         rails: &rails,
         on_nic_down: desired.config.device_plugin.on_nic_down,
+        gpu_direct: Required::new(&gpu_direct, desired, observed),
     };
     let restricted = previous
         .known()
         .map(|partition| restricted(observed, desired, &context, partition));
-    let partition = settled.partition.as_ref();
-    let devices = partition
-        .map(|partition| devices::devices(&context, partition))
-        .unwrap_or_default();
+    let devices = devices_of(&context, settled.partition.as_ref());
     findings.extend(devices.findings.iter().cloned());
     let (plan, memory) = planned(observed, desired, &machine, now, &mut findings);
     findings::sort(&mut findings);
@@ -116,12 +118,22 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         refused: devices.refused,
         changing: settled.changing,
         restricted,
+        gpu_direct,
         machine,
         plan,
         memory,
         blockers: Vec::new(),
         findings,
     }
+}
+
+fn devices_of(context: &Context<'_>, partition: Option<&Partition>) -> Devices {
+    let devices = partition.map(|partition| devices::devices(context, partition));
+    devices.unwrap_or_default()
+}
+
+fn choose(observed: &Observed, desired: &Desired, machine: &Machine) -> gpu_direct::Choice {
+    gpu_direct::choose(&observed.state, &machine.gpus, &desired.config.gpu_direct)
 }
 
 fn planned(

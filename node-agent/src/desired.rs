@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::GpuRdmaNode;
-use crds::cluster::{GpuRdmaClusterSpec, Mode};
+use crds::cluster::{DriverSource, GpuRdmaClusterSpec, Mode};
 use crds::node::{Finding, Maintenance, NodeConfig};
 
 use crate::action::Change;
 use crate::findings::FindingId;
 use crate::modules::ModuleName;
 use crate::openib_conf::is_value;
+use crate::packages::repository::Repository;
+use crate::packages::{DEFAULT_PACKAGE, PackageName, PackageVersion, Wish, Wishes};
 
 /// Keys of openib.conf that may be set: those of openibd without its hooks, which name programs to run.
 pub const OPENIB_KEYS: &[&str] = &[
@@ -72,10 +74,21 @@ pub struct Desired {
     pub modules: BTreeSet<ModuleName>,
     /// Keys to set in openib.conf.
     pub openib_conf: BTreeMap<String, String>,
+    /// Packages to have installed, for source `HostPackages`.
+    pub packages: Option<WantedPackages>,
     /// Paths of fields that are set and have no effect yet.
     pub unsupported: Vec<String>,
     /// What is wrong with the configuration; a wrong field is left out above.
     pub findings: Vec<Finding>,
+}
+
+/// Packages to have installed, and where they come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantedPackages {
+    /// What is wished, by name.
+    pub wishes: Wishes,
+    /// Signed repositories.
+    pub repositories: Vec<Repository>,
 }
 
 impl Desired {
@@ -125,6 +138,7 @@ impl Desired {
         Self {
             modules: modules(&config, &mut findings),
             openib_conf: openib_conf(&config, &mut findings),
+            packages: packages(&config, &mut findings),
             unsupported,
             findings,
             config,
@@ -145,6 +159,46 @@ fn modules(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeSet<ModuleN
         }
     }
     names
+}
+
+/// `None` where packages are not asked for, or something is wrong with what is asked: half of it is not installed.
+fn packages(config: &NodeConfig, findings: &mut Vec<Finding>) -> Option<WantedPackages> {
+    let asked = config.driver.host_packages.as_ref()?;
+    if config.driver.source != DriverSource::HostPackages {
+        return None;
+    }
+    let before = findings.len();
+    let mut wanted = WantedPackages::default();
+    let mut wrong = |field: String, error: &dyn std::error::Error| {
+        let field = format!("driver.hostPackages.{field}");
+        findings.push(FindingId::InvalidSpec.about(field, error.to_string()));
+    };
+    let version = PackageVersion::new(&asked.version);
+    if let Err(error) = &version {
+        wrong("version".to_owned(), error);
+    }
+    let default = [DEFAULT_PACKAGE.to_owned()];
+    let names = if asked.packages.is_empty() {
+        default.as_slice()
+    } else {
+        asked.packages.as_slice()
+    };
+    for (index, name) in names.iter().enumerate() {
+        match (PackageName::new(name), &version) {
+            (Ok(name), Ok(version)) => {
+                drop(wanted.wishes.insert(name, Wish::Version(version.clone())));
+            }
+            (Ok(_), Err(_)) => {}
+            (Err(error), _) => wrong(format!("packages[{index}]"), &error),
+        }
+    }
+    for (index, repository) in asked.repositories.iter().enumerate() {
+        match Repository::new(repository) {
+            Ok(repository) => wanted.repositories.push(repository),
+            Err(error) => wrong(format!("repositories[{index}]"), &error),
+        }
+    }
+    (findings.len() == before).then_some(wanted)
 }
 
 fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<String, String> {

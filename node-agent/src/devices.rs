@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::cluster::OnNicDown;
+use crds::cluster::{GpuDirect, OnNicDown};
 use crds::node::Finding;
 use crds::reasons::NodeReason;
 use serde::Serialize;
@@ -19,9 +19,13 @@ use topology::policy::ResourceKind;
 
 use crate::admission::{Admission, Case, Offer, Refusal, admit};
 use crate::cdi;
+use crate::compat::matrix::Matrix;
+use crate::desired::Desired;
 use crate::findings::FindingId;
 use crate::foreign::Foreign;
+use crate::gpu_direct::{Choice, refusal};
 use crate::injection::{GpuInjection, Injection};
+use crate::observed::Observed;
 
 /// Seconds that a port must be down before its device turns Unhealthy.
 const HOLD_DOWN_SECONDS: u32 = 30;
@@ -50,6 +54,31 @@ pub struct Context<'a> {
     pub rails: &'a BTreeMap<PciAddress, u32>,
     /// What happens to a pair whose NIC is down.
     pub on_nic_down: OnNicDown,
+    /// Whether a pair needs a way to GPU memory.
+    pub gpu_direct: Required<'a>,
+}
+
+/// Whether a pair needs a way to GPU memory, and what was found.
+#[derive(Clone, Copy)]
+pub struct Required<'a> {
+    /// What was chosen.
+    pub choice: &'a Choice,
+    /// What is asked.
+    pub asked: &'a GpuDirect,
+    /// What goes with what.
+    pub matrix: &'a Matrix,
+}
+
+impl<'a> Required<'a> {
+    /// What is asked of a node, and what was chosen there.
+    #[must_use]
+    pub fn new(choice: &'a Choice, desired: &'a Desired, observed: &'a Observed) -> Self {
+        Self {
+            choice,
+            asked: &desired.config.gpu_direct,
+            matrix: &observed.state.compat,
+        }
+    }
 }
 
 /// Devices and what goes with them.
@@ -160,8 +189,18 @@ impl Context<'_> {
         injection: Option<&Refusal>,
     ) -> Admission {
         let uuid = device.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
+        let gpu = self.gpu_there(part);
+        let paired = gpu.filter(|_| !part.nics.is_empty());
         admit(&Case {
-            uuid: self.gpu_there(part).map(|gpu| &gpu.uuid),
+            uuid: gpu.map(|gpu| &gpu.uuid),
+            unreachable: paired.and_then(|gpu| {
+                let Required {
+                    choice,
+                    asked,
+                    matrix,
+                } = self.gpu_direct;
+                refusal(choice, asked, matrix, gpu)
+            }),
             missing: &part.missing,
             injection: injection.map_or(Ok(()), |refusal| Err(refusal.clone())),
             foreign: uuid.and_then(|uuid| self.foreign.get(uuid)),

@@ -5,6 +5,8 @@ mod driver;
 mod fabric;
 mod tuning;
 
+pub use driver::PackageError;
+
 use crds::node::Cost;
 use host::facts::kernel;
 use host::root::Root;
@@ -16,6 +18,7 @@ use crate::action::{Action, Change, Explain};
 use crate::command::{CommandError, Outcome};
 use crate::gather::chain;
 use crate::host_state::HostState;
+use crate::job::JobError;
 use crate::journal::SetKey;
 use crate::modules::{ModuleName, ModuleState, from_facts};
 use crate::openib_conf::{self, OpenibConfError};
@@ -73,6 +76,20 @@ pub enum ExecuteError {
     /// openib.conf is not edited.
     #[error(transparent)]
     OpenibConf(#[from] OpenibConfError),
+    /// What takes long did not start.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// A package manager or openibd did not do what was asked.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// It runs, and outlives this turn.
+    #[error("{what}: runs since {since}; a later turn sees how it ends")]
+    Underway {
+        /// What runs.
+        what: String,
+        /// Since when.
+        since: Timestamp,
+    },
 }
 
 /// Runs `action` with its attempt counted and its old value noted; both are on disk before anything happens.
@@ -98,6 +115,10 @@ pub fn execute(
     let error = result.as_ref().err().map(|error| chain(error));
     let reboots = change.cost() == Cost::Reboot;
     match (&error, reboots) {
+        // An attempt that goes on is counted when it has ended.
+        _ if matches!(result, Err(ExecuteError::Underway { .. })) => {
+            memory.attempts.end(change, None);
+        }
         (None, true) => memory.attempts.prepared(change, &state.boot_id),
         (None, false) if back => {
             memory
@@ -152,7 +173,7 @@ fn perform(
             )?;
             memory.journal.openib_conf.remove(key);
         }
-        Change::Driver(change) => driver::perform(settings, state, change)?,
+        Change::Driver(change) => driver::perform(settings, state, change, memory, now)?,
         Change::Fabric(change) => fabric::perform(settings, state, change)?,
         Change::Tuning(change) => tuning::perform(settings, state, change)?,
     }

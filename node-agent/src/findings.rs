@@ -78,6 +78,48 @@ pub enum FindingId {
     ProtectedInterface,
     /// Containers may lock too little memory.
     RuntimeMemlockLimited,
+    /// A driver that is asked for does not go with the node.
+    CompatibilityRefused,
+    /// A driver that is asked for goes with the node, with less than is meant.
+    CompatibilityDoubtful,
+    /// The compatibility table says nothing about a driver that is asked for.
+    CompatibilityUnlisted,
+    /// The platform does not allow what is asked.
+    UnsupportedPlatform,
+    /// A package is held at another version.
+    PackageHeld,
+    /// The package manager failed.
+    PackageChangeFailed,
+    /// Installed modules are not those that are loaded.
+    DriverNotInEffect,
+    /// The driver container's modules are not loaded.
+    DriverContainerNotInEffect,
+    /// The next kernel has no RDMA or GPU modules.
+    KernelUpgradeNotReady,
+    /// A build of RDMA or GPU modules failed.
+    OfedDkmsBuildFailed,
+    /// Modules are built against the OFED of another kernel.
+    OfedDefaultLinkStale,
+    /// RDMA modules are kept from loading by what a driver container left.
+    RdmaModulesBlacklisted,
+    /// The kernel refuses a module's signature.
+    ModuleSignatureRejected,
+    /// nvidia-peermem is loaded, and what is on disk would not load again.
+    GpuModulesStale,
+    /// nvidia-peermem does not load: it was built against another OFED, or none.
+    PeermemBuiltAgainstOther,
+    /// The RDMA driver offers no peer memory.
+    PeerMemoryApiAbsent,
+    /// The kernel has no peer-to-peer DMA.
+    KernelWithoutP2pdma,
+    /// A GPU that GPU-direct RDMA is not made for.
+    GpuWithoutGpuDirect,
+    /// What is to be done belongs to gpu-operator.
+    GpuOperatorOwnsDriver,
+    /// There is no way to GPU memory.
+    GpuDirectUnavailable,
+    /// Whether there is a way to GPU memory is unknown.
+    GpuDirectUnknown,
 }
 
 impl FindingId {
@@ -120,6 +162,27 @@ impl FindingId {
             Self::LinkTypeFixed => ("LINK_TYPE_FIXED", Error),
             Self::ProtectedInterface => ("PROTECTED_INTERFACE", Warning),
             Self::RuntimeMemlockLimited => ("RUNTIME_MEMLOCK_LIMITED", Warning),
+            Self::CompatibilityRefused => ("COMPATIBILITY_REFUSED", Error),
+            Self::CompatibilityDoubtful => ("COMPATIBILITY_DOUBTFUL", Warning),
+            Self::CompatibilityUnlisted => ("COMPATIBILITY_UNLISTED", Info),
+            Self::UnsupportedPlatform => ("UNSUPPORTED_PLATFORM", Warning),
+            Self::PackageHeld => ("PACKAGE_HELD", Warning),
+            Self::PackageChangeFailed => ("PACKAGE_CHANGE_FAILED", Warning),
+            Self::DriverNotInEffect => ("DRIVER_NOT_IN_EFFECT", Warning),
+            Self::DriverContainerNotInEffect => ("DRIVER_CONTAINER_NOT_IN_EFFECT", Warning),
+            Self::KernelUpgradeNotReady => ("KERNEL_UPGRADE_NOT_READY", Warning),
+            Self::OfedDkmsBuildFailed => ("OFED_DKMS_BUILD_FAILED", Warning),
+            Self::OfedDefaultLinkStale => ("OFED_DEFAULT_LINK_STALE", Warning),
+            Self::RdmaModulesBlacklisted => ("RDMA_MODULES_BLACKLISTED", Warning),
+            Self::ModuleSignatureRejected => ("MODULE_SIGNATURE_REJECTED", Error),
+            Self::GpuModulesStale => ("GPU_MODULES_STALE_AFTER_OFED_UPGRADE", Error),
+            Self::PeermemBuiltAgainstOther => ("PEERMEM_BUILT_AGAINST_OTHER_OFED", Error),
+            Self::PeerMemoryApiAbsent => ("PEER_MEMORY_API_ABSENT", Info),
+            Self::KernelWithoutP2pdma => ("KERNEL_WITHOUT_P2PDMA", Warning),
+            Self::GpuWithoutGpuDirect => ("GPU_WITHOUT_GPUDIRECT_RDMA", Error),
+            Self::GpuOperatorOwnsDriver => ("GPU_OPERATOR_OWNS_DRIVER", Info),
+            Self::GpuDirectUnavailable => ("GPU_DIRECT_UNAVAILABLE", Error),
+            Self::GpuDirectUnknown => ("GPU_DIRECT_UNKNOWN", Warning),
         }
     }
 

@@ -18,7 +18,9 @@ use crate::evidence::Evidence;
 use crate::findings::FindingId;
 use crate::host_state::{HostState, NoBootId};
 use crate::injection::{self, Injection};
+use crate::job;
 use crate::observed::{Before, Observed, Platform};
+use crate::packages::database;
 use crate::podresources;
 use crate::reader::{Reader, ReaderError};
 use crate::session::Session;
@@ -73,7 +75,7 @@ pub fn gather_host(
     let mut findings = Vec::new();
     let mut facts = facts(&settings.root, &options, known);
     facts.tuning = Tools::new(settings).tuning(&facts.machine, asked);
-    let state = HostState::try_from(facts)?;
+    let state = host_state(settings, facts, &mut findings)?;
     unreadable_built_in(&state.facts, &mut findings);
     let before = state_files::read(settings, &state.boot_id, last, &mut findings);
     let machine = machine(&state.facts, &mut findings);
@@ -92,6 +94,23 @@ pub fn gather_host(
         before,
         findings,
     })
+}
+
+/// The facts, with what only the host's own tools and the agent's own files say.
+fn host_state(
+    settings: &Settings,
+    mut facts: Facts,
+    findings: &mut Vec<Finding>,
+) -> Result<HostState, GatherError> {
+    let packages = &mut facts.install.packages;
+    packages.installed.fact = database::installed(settings, packages);
+    let mut state = HostState::try_from(facts)?;
+    state.compat = settings.compat.clone();
+    state.job = job::seen(&settings.root, &state.boot_id).unwrap_or_else(|error| {
+        findings.push(FindingId::StateUnreadable.about(job::JOB_FILE, error.chain()));
+        None
+    });
+    Ok(state)
 }
 
 async fn ask_kubelet(settings: &Settings, session: &Session, now: Timestamp) -> Evidence {

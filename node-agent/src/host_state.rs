@@ -1,10 +1,13 @@
 //! The host's state as the planner sees it: all facts, and the few of them that must be understood first. Pure data.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use host::facts::Facts;
 use topology::fact::Fact;
 
+use crate::compat::matrix::Matrix;
+use crate::job::Seen;
 use crate::modules::{self, ModuleName, Modules};
 
 /// What was read from the host for the planner.
@@ -18,6 +21,10 @@ pub struct HostState {
     pub built_in: BTreeSet<ModuleName>,
     /// Everything, each fact with its source.
     pub facts: Facts,
+    /// What the package manager does for the agent, or has done.
+    pub job: Option<Seen>,
+    /// What goes with what.
+    pub compat: Arc<Matrix>,
 }
 
 /// Without a boot id nothing could be told from another boot.
@@ -42,6 +49,8 @@ impl TryFrom<Facts> for HostState {
                 .filter_map(|name| ModuleName::new(name).ok())
                 .collect(),
             facts,
+            job: None,
+            compat: Arc::default(),
         })
     }
 }

@@ -15,6 +15,8 @@ use crate::journal::Journal;
 use crate::maintenance::Accepted;
 
 mod driver;
+#[cfg(test)]
+pub(crate) mod driver_fixtures;
 mod fabric;
 mod modules;
 mod openib;
@@ -120,9 +122,12 @@ impl Plan {
     ) {
         let memory = world.memory;
         let ours = memory.journal.changed.get(&change.place());
-        let lost = ours.is_some_and(|ours| {
-            ours.asserted && ours.done == change && ours.lasts(&world.state.boot_id)
-        });
+        // What was tried and not verified was noted, and never was so.
+        let tried = memory.attempts.of(&change).0 > 0;
+        let lost = !tried
+            && ours.is_some_and(|ours| {
+                ours.asserted && ours.done == change && ours.lasts(&world.state.boot_id)
+            });
         if lost {
             return self.contested(&change, &seen.into());
         }
@@ -175,7 +180,7 @@ pub fn plan(world: &World<'_>) -> Plan {
     let mut plan = Plan::default();
     driver::plan(&mut plan, world);
     for name in &desired.modules {
-        modules::load(&mut plan, name, state, memory, now);
+        modules::load(&mut plan, name, "driver.modules", state, memory, now);
     }
     openib::keys(&mut plan, state, desired, memory, now);
     fabric::plan(&mut plan, world);

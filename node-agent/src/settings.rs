@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use host::root::Root;
 
+use crate::compat::matrix::{self, Matrix};
 use crate::modules::{DEADLINE, ModuleTool};
 
 /// Directory of the node file and the pair descriptions, gone after a reboot.
@@ -39,6 +41,8 @@ pub struct Settings {
     pub gpu_vendors: BTreeSet<u16>,
     /// The `chroot` program, by which the host's own tools are run.
     pub chroot: PathBuf,
+    /// What goes with what.
+    pub compat: Arc<Matrix>,
 }
 
 impl Settings {
@@ -51,6 +55,7 @@ impl Settings {
             cdi_dir: "/var/run/cdi".to_owned(),
             gpu_vendors: [0x10de].into(),
             chroot: "chroot".into(),
+            compat: matrix::built_in(),
         }
     }
 

@@ -5,6 +5,7 @@ fn clean() -> Case<'static> {
         uuid: None,
         missing: &[],
         injection: Ok(()),
+        unreachable: None,
         foreign: None,
         kubelet_answered: true,
         was_admitted: false,

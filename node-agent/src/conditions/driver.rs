@@ -72,7 +72,11 @@ impl Judge<'_> {
             "OPENIB_CONF_ABSENT"
             | "OPENIB_CONF_NOT_PLAIN"
             | "OPENIB_CONF_NOT_IN_EFFECT"
-            | "OPENIB_CONF_WITHOUT_OPENIBD" => Some(NodeReason::DriverMismatch),
+            | "OPENIB_CONF_WITHOUT_OPENIBD"
+            | "COMPATIBILITY_REFUSED"
+            | "DRIVER_CONTAINER_NOT_IN_EFFECT"
+            | "PACKAGE_HELD" => Some(NodeReason::DriverMismatch),
+            "UNSUPPORTED_PLATFORM" => Some(NodeReason::UnsupportedPlatform),
             _ => None,
         };
         let mut found = self.decision.plan.findings.iter();

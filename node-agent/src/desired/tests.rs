@@ -1,4 +1,4 @@
-use crds::cluster::{Driver, GpuDirect, GpuDirectMode};
+use crds::cluster::{Driver, HostPackages, PackageRepository};
 use crds::fabric::{Fabric, LinkLayer};
 use crds::node::NodeAddress;
 
@@ -53,10 +53,6 @@ fn a_wrong_field_is_named_and_left_out() {
 #[test]
 fn what_is_not_built_is_named() {
     let config = NodeConfig {
-        gpu_direct: GpuDirect {
-            mode: GpuDirectMode::DmaBuf,
-            required: true,
-        },
         fabric: Fabric {
             link_layer: Some(LinkLayer::InfiniBand),
             ..Fabric::default()
@@ -68,9 +64,9 @@ fn what_is_not_built_is_named() {
         ..NodeConfig::default()
     };
     let desired = Desired::of_config(config).unwrap();
-    let fields = ["fabric.addresses", "gpuDirect.mode", "gpuDirect.required"];
+    let fields = ["fabric.addresses"];
     assert_eq!(desired.unsupported, fields);
-    assert_eq!(desired.findings.len(), 3);
+    assert_eq!(desired.findings.len(), 1);
 }
 
 #[test]
@@ -81,4 +77,66 @@ fn the_keys_are_sorted_and_have_no_hooks() {
             .iter()
             .all(|key| !key.contains("HOOK") && !key.contains("SCRIPT"))
     );
+}
+
+#[test]
+fn packages_are_asked_for_whole_or_not_at_all() {
+    let asked = |version: &str, packages: &[&str], url: &str| {
+        let repository = PackageRepository {
+            url: url.to_owned(),
+            signing_key: "https://example.org/key".to_owned(),
+            ..PackageRepository::default()
+        };
+        let driver = Driver {
+            source: DriverSource::HostPackages,
+            host_packages: Some(HostPackages {
+                version: version.to_owned(),
+                packages: packages.iter().map(|&name| name.to_owned()).collect(),
+                repositories: vec![repository],
+            }),
+            ..Driver::default()
+        };
+        let config = NodeConfig {
+            driver,
+            ..NodeConfig::default()
+        };
+        Desired::of_config(config).unwrap()
+    };
+    let good = asked("3.2.2", &[], "https://example.org/doca");
+    let packages = good.packages.unwrap();
+    assert_eq!(crate::packages::shown(&packages.wishes), "doca-ofed=3.2.2");
+    for (version, package, url, field) in [
+        ("--force", "doca-ofed", "https://example.org/x", "version"),
+        ("$(reboot)", "doca-ofed", "https://example.org/x", "version"),
+        ("3.2", "-o=x", "https://example.org/x", "packages[0]"),
+        ("3.2", "a;b", "https://example.org/x", "packages[0]"),
+        ("3.2", "/etc/x.deb", "https://example.org/x", "packages[0]"),
+        (
+            "3.2",
+            "doca-ofed",
+            "http://example.org/x",
+            "repositories[0]",
+        ),
+        (
+            "3.2",
+            "doca-ofed",
+            "https://user@example.org/x",
+            "repositories[0]",
+        ),
+        (
+            "3.2",
+            "doca-ofed",
+            "https://example.org/x\nTrusted: yes",
+            "repositories[0]",
+        ),
+    ] {
+        let wrong = asked(version, &[package], url);
+        assert_eq!(wrong.packages, None, "{version} {package} {url}");
+        let fields: Vec<_> = wrong
+            .findings
+            .iter()
+            .map(|f| f.component.as_str())
+            .collect();
+        assert_eq!(fields, [format!("driver.hostPackages.{field}")]);
+    }
 }

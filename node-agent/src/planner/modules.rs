@@ -1,5 +1,6 @@
-//! Modules that the admin asked for by name: nothing else is ever loaded, and nothing is unloaded that was not loaded by us.
-//! `modprobe` loads what a module needs; to unload, holders go first, and one that is not ours is named and left alone.
+//! Modules that the admin asked for by name, or that the way to GPU memory needs: nothing else is ever loaded, and nothing
+//! is unloaded that was not loaded by us. `modprobe` loads what a module needs; to unload, holders go first, and one that
+//! is not ours is named and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +15,18 @@ use crate::host_state::HostState;
 use crate::modules::{ModuleName, ModuleState};
 use crate::users::known_module;
 
+/// Loads `name`, for which `asker` asks.
 pub(super) fn load(
     plan: &mut Plan,
     name: &ModuleName,
+    asker: &str,
     state: &HostState,
     memory: &Memory,
     now: Timestamp,
 ) {
-    if state.built_in.contains(name) {
+    // What is unloaded now comes back by itself, and a load would hold what openibd unloads.
+    let busy = state.job.as_ref().is_some_and(|seen| seen.runs);
+    if busy || state.built_in.contains(name) {
         return;
     }
     let modules = match &state.modules {
@@ -31,9 +36,9 @@ pub(super) fn load(
     };
     match modules.get(name) {
         Some(ModuleState::Live) => {}
-        Some(moving) => transient(plan, name, *moving, memory, now),
+        Some(moving) => transient(plan, name, asker, *moving, memory, now),
         None if lost(name, state, memory) => contested(plan, name),
-        None => absent(plan, name, memory, now),
+        None => absent(plan, name, asker, memory, now),
     }
 }
 
@@ -42,8 +47,8 @@ fn unreadable(plan: &mut Plan, name: &ModuleName, why: &str) {
     plan.find(FindingId::HostUnreadable, name.as_str(), message);
 }
 
-fn absent(plan: &mut Plan, name: &ModuleName, memory: &Memory, now: Timestamp) {
-    let precondition = format!("driver.modules asks for {name}; /proc/modules does not show it");
+fn absent(plan: &mut Plan, name: &ModuleName, asker: &str, memory: &Memory, now: Timestamp) {
+    let precondition = format!("{asker} asks for {name}; /proc/modules does not show it");
     plan.act(Change::LoadModule(name.clone()), precondition, memory, now);
 }
 
@@ -51,13 +56,14 @@ fn absent(plan: &mut Plan, name: &ModuleName, memory: &Memory, now: Timestamp) {
 fn transient(
     plan: &mut Plan,
     name: &ModuleName,
+    asker: &str,
     moving: ModuleState,
     memory: &Memory,
     now: Timestamp,
 ) {
-    absent(plan, name, memory, now);
+    absent(plan, name, asker, memory, now);
     if let Some(action) = plan.actions.last_mut() {
-        action.precondition = format!("driver.modules asks for {name}, which is {moving:?}");
+        action.precondition = format!("{asker} asks for {name}, which is {moving:?}");
         let what = format!("{name} is {moving:?} in /proc/modules");
         action.blocked.get_or_insert(Blocked::Waits(what));
     }
@@ -71,7 +77,7 @@ fn lost(name: &ModuleName, state: &HostState, memory: &Memory) -> bool {
 
 fn contested(plan: &mut Plan, name: &ModuleName) {
     let message = format!(
-        "{name} was loaded by this agent in this boot and someone unloaded it; it is not loaded again. Find out who, or take {name} out of driver.modules, or annotate the GpuRdmaNode with {} to load it once more",
+        "{name} was loaded by this agent in this boot and someone unloaded it; it is not loaded again. Find out who, or take what asks for it out of the cluster's specification, or annotate the GpuRdmaNode with {} to load it once more",
         crds::names::RESET_ATTEMPTS
     );
     plan.find(FindingId::ForeignOwner, name.as_str(), message);

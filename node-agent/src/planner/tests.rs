@@ -60,6 +60,7 @@ fn host() -> HostState {
             ofed_version: found("24.10-1.1.4".to_owned()),
             ..Facts::default()
         },
+        ..HostState::default()
     }
 }
 
