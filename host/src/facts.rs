@@ -6,6 +6,7 @@ pub mod driver;
 pub mod fabric;
 pub mod install;
 pub mod kernel;
+pub mod network;
 pub mod pci_link;
 pub mod platform;
 pub mod topology_files;
@@ -91,6 +92,9 @@ pub struct Facts {
     pub rdma: BTreeMap<String, fabric::RdmaDevice>,
     /// Network interfaces of RDMA devices, by name.
     pub netdevs: BTreeMap<String, fabric::Netdev>,
+    /// Interfaces, addresses, routes, settings of RDMA ports, and what the node itself depends on.
+    #[serde(default)]
+    pub network: network::Network,
     /// PCIe links of GPUs and NICs.
     pub links: BTreeMap<PciAddress, pci_link::PciLink>,
     /// How the host is set around its NICs, and who uses RDMA.
@@ -149,6 +153,7 @@ pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
         topology_files: topology_files::files(root),
         rdma: fabric::rdma_devices(root, &machine),
         netdevs: fabric::netdevs(root, &machine),
+        network: network::network(root, &machine, network::Depth::Full),
         links: pci_link::links(root, &machine),
         tuning: tuning::tuning(
             root,

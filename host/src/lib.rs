@@ -12,4 +12,5 @@ pub mod machine;
 #[cfg(feature = "nvml")]
 pub mod nvml;
 mod parse;
+mod program;
 pub mod root;
