@@ -153,7 +153,7 @@ pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
         topology_files: topology_files::files(root),
         rdma: fabric::rdma_devices(root, &machine),
         netdevs: fabric::netdevs(root, &machine),
-        network: network::network(root, &machine, network::Depth::Full),
+        network: network::network(root, &machine, options.network),
         links: pci_link::links(root, &machine),
         tuning: tuning::tuning(
             root,

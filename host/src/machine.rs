@@ -19,6 +19,7 @@ use topology::fact::Fact;
 use topology::machine::{Machine, PciFunction, PciKind, PciParent};
 use topology::pci::PciAddress;
 
+use crate::facts::network::Depth;
 use crate::root::Root;
 
 /// What counts as what.
@@ -26,12 +27,15 @@ use crate::root::Root;
 pub struct Options {
     /// PCI vendors whose display and accelerator functions are GPUs.
     pub gpu_vendors: BTreeSet<u16>,
+    /// How much of the network is read for [`crate::facts::facts`].
+    pub network: Depth,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             gpu_vendors: BTreeSet::from([0x10de]),
+            network: Depth::Full,
         }
     }
 }

@@ -68,6 +68,7 @@ fn scratch() -> tempfile::TempDir {
 fn options(file: &MachineFile) -> FixtureOptions {
     let reader = Options {
         gpu_vendors: BTreeSet::from([0x10de, 0x1002]),
+        ..Options::default()
     };
     FixtureOptions {
         name: file.name.clone(),

@@ -10,7 +10,7 @@ use crds::node::{ActionStatus, Cost};
 use serde::{Deserialize, Serialize};
 
 pub use driver::{Activation, DriverChange};
-pub use fabric::FabricChange;
+pub use fabric::{EcnSide, FabricChange, Netdev, RdmaPort, Transport, child_name, roce_mode};
 pub use tuning::{
     LinkType, NETNS_FILE, Opening, OpeningError, Protocol, TuningChange, Via, redirects,
 };

@@ -2,6 +2,7 @@
 //! [`crate::session::Session`] carries it to [`crate::gather`].
 
 use crds::fabric::LinkLayer;
+use host::facts::network::Depth;
 use host::facts::tuning::Scope;
 use topology::fact::Fact;
 use topology::machine::{self, Machine};
@@ -14,6 +15,8 @@ use crate::desired::Desired;
 pub struct Asked {
     /// Parts of [`host::facts::tuning`].
     pub scope: Scope,
+    /// How much of [`host::facts::network`]: all of it is a few dozen short programs.
+    pub network: Depth,
     /// The link type that ports should have.
     pub link: Option<LinkLayer>,
 }
@@ -29,6 +32,7 @@ impl Asked {
                 firewall: fabric.firewall.is_some(),
                 users: false,
             },
+            network: desired.depth(),
             link: fabric.link_layer,
         }
     }

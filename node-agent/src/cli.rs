@@ -1,23 +1,23 @@
 //! The command line: `facts`, `plan`, `apply`, `verify` for a person on the node, `run` for the DaemonSet.
 
+mod host_args;
 mod offline;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use crds::GpuRdmaNode;
 use crds::cluster::Mode;
 use crds::node::{Cost, NodeConfig};
-use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use crate::action::Explain;
+pub use host_args::HostArgs;
+
+use crate::action::{Action, Change, Explain};
 use crate::apply::{Applied, Permit, apply};
 use crate::asked::Asked;
-use crate::compat::matrix::{self, MatrixError};
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
 use crate::execute::verify;
@@ -39,29 +39,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Where the host is. Every path but --root is the host's own, below the root.
-#[derive(Clone, Debug, Args)]
-pub struct HostArgs {
-    /// Root of the host: / on the host itself, /host in the agent's pod.
-    #[arg(long, global = true, default_value = "/")]
-    root: PathBuf,
-    /// The kubelet's directory.
-    #[arg(long, global = true, default_value = "/var/lib/kubelet")]
-    kubelet_root: String,
-    /// Directory for the CDI specification.
-    #[arg(long, global = true, default_value = "/var/run/cdi")]
-    cdi_dir: String,
-    /// PCI vendor (hex) whose accelerators count as GPUs; may be repeated.
-    #[arg(long = "gpu-vendor", global = true, value_parser = vendor, default_values = ["10de"])]
-    gpu_vendors: Vec<u16>,
-    /// The chroot program, by which the host's own modprobe and rmmod are run.
-    #[arg(long, global = true, default_value = "chroot")]
-    chroot: PathBuf,
-    /// Compatibility table (YAML) in the place of the built-in one; a path of this program's own file system.
-    #[arg(long, global = true, value_name = "FILE")]
-    compat: Option<PathBuf>,
 }
 
 /// What to do.
@@ -167,35 +144,6 @@ pub enum Allow {
     Reboot,
 }
 
-fn vendor(text: &str) -> Result<u16, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    u16::from_str_radix(digits, 16)
-        .map_err(|_| format!("`{text}` is no PCI vendor: write four hex digits, as in 10de"))
-}
-
-impl HostArgs {
-    /// The same as settings.
-    pub fn settings(&self) -> Result<Settings, MatrixError> {
-        let Self {
-            root,
-            kubelet_root,
-            cdi_dir,
-            gpu_vendors,
-            chroot,
-            compat,
-        } = self.clone();
-        let gpu_vendors = gpu_vendors.into_iter().collect();
-        Ok(Settings {
-            root: Root::new(root),
-            kubelet_root,
-            cdi_dir,
-            gpu_vendors,
-            chroot,
-            compat: Arc::new(matrix::load(compat.as_deref())?),
-        })
-    }
-}
-
 /// Runs the command; the answer is the exit code.
 pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
     let settings = cli.host.settings()?;
@@ -234,6 +182,7 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
 fn facts(settings: &Settings) -> host::facts::Facts {
     let options = host::machine::Options {
         gpu_vendors: settings.gpu_vendors.clone(),
+        ..host::machine::Options::default()
     };
     let mut facts = host::facts::facts(&settings.root, &options, None);
     facts.tuning = Tools::new(settings).everything(&facts.machine);
@@ -312,6 +261,9 @@ async fn apply_once(
     let now = Timestamp::now();
     // Before anything is read: what another one does meanwhile would be unknown here.
     let _lock = crate::lock::take(&settings.root, "node-agent apply", now)?;
+    if let Some(intent) = crate::execute::recover(settings)? {
+        println!("taken back: {}", intent.change.place());
+    }
     let (desired, observed, decision) = look(settings, config, restore).await?;
     let allowed = match allow {
         None => Cost::None,
@@ -384,6 +336,18 @@ async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result
     let now = Timestamp::now();
     let observed = gather(settings, &mut session(&desired), now).await?;
     let decision = decide(&observed, &desired, now);
+    // What depends on the machine is unmet where it is still to be done.
+    let fabric = |action: &&Action| matches!(action.change, Change::Fabric(_));
+    for Action {
+        change,
+        precondition,
+        ..
+    } in decision.plan.actions.iter().filter(fabric)
+    {
+        unmet += 1;
+        let (kind, target, wanted) = (change.kind(), change.target(), change.desired());
+        println!("unmet  {kind} {target} = {wanted}: {precondition}");
+    }
     print!("{}", render::findings(&decision.findings));
     Ok(u8::from(unmet > 0))
 }

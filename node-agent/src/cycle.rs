@@ -2,13 +2,14 @@
 
 use crds::GpuRdmaNodeStatus;
 use crds::cluster::Mode;
-use crds::node::Cost;
+use crds::node::{Cost, Finding};
 use k8s_openapi::jiff::Timestamp;
 
 use crate::apply::{Applied, ApplyError, Permit, apply};
 use crate::asked::Asked;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
+use crate::execute::recover;
 use crate::findings::{self, FindingId};
 use crate::gather::{GatherError, chain, gather};
 use crate::lock::{self, Lock, LockError};
@@ -16,7 +17,7 @@ use crate::observed::Observed;
 use crate::reader::ReaderError;
 use crate::report::{status, with_finding};
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{GUARD_FILE, Settings};
 
 /// What a turn did and found.
 #[derive(Clone, Debug)]
@@ -80,6 +81,7 @@ async fn turn(
     before: Option<&GpuRdmaNodeStatus>,
     now: Timestamp,
 ) -> Result<Turn, CycleError> {
+    let stranded = take_back(settings, now).await?;
     session.asked = Asked::of(desired);
     let (mut observed, mut decision) = look(settings, session, desired, now).await?;
     let lock = lock(settings, desired, &decision, now);
@@ -104,6 +106,8 @@ async fn turn(
         decision.findings.push(finding);
         findings::sort(&mut decision.findings);
     }
+    decision.findings.extend(stranded);
+    findings::sort(&mut decision.findings);
     if let Some(error) = applied.1 {
         let finding = FindingId::HostUnreadable.about("node-agent", error.chain());
         decision.findings.push(finding);
@@ -144,6 +148,31 @@ fn lock(
     let runs = granted || decision.plan.runnable(Cost::None).next().is_some();
     let acts = runs && desired.mode == Mode::Enforce && !desired.paused;
     acts.then(|| lock::take(&settings.root, "node-agent run", now))
+}
+
+/// Undoes what was under way when the agent ended. What cannot be undone is tried again at the next turn; what another
+/// process has under way is its own.
+async fn take_back(settings: &Settings, now: Timestamp) -> Result<Option<Finding>, CycleError> {
+    if settings.root.resolve(GUARD_FILE).is_err() {
+        return Ok(None);
+    }
+    let Ok(_lock) = lock::take(&settings.root, "node-agent run", now) else {
+        return Ok(None);
+    };
+    let settings = settings.clone();
+    let done = tokio::task::spawn_blocking(move || recover(&settings)).await?;
+    if let Ok(Some(intent)) = &done {
+        let what = intent.change.place();
+        tracing::warn!(what, "taken back: the agent had ended in between");
+    }
+    let error = done.err();
+    Ok(error.map(|error| {
+        let message = format!(
+            "a change that was under way could not be taken back: {}",
+            chain(&error)
+        );
+        FindingId::HostUnreadable.about("node-agent", message)
+    }))
 }
 
 /// A host that cannot be written is reported like everything else.

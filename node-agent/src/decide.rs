@@ -21,6 +21,7 @@ use crate::handover::offered;
 use crate::held::Held;
 use crate::maintenance;
 use crate::observed::{Kept, Observed};
+use crate::own_nics::OwnNics;
 use crate::planner::{self, Memory, Plan, World};
 use crate::policies::policies;
 use crate::previous::previous;
@@ -69,8 +70,8 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let names = own_names(observed, desired);
     let held = Held::of(&observed.kubelet, &names);
     let previous = previous(observed, &observed.machine, held.all());
-    let rates = learn_rates(observed);
-    let machine = prepare(observed, desired, previous.known(), &rates, &mut findings);
+    let learned = (learn_rates(observed), OwnNics::learn(observed));
+    let machine = prepare(observed, desired, previous.known(), &learned, &mut findings);
     let paths = machine.paths();
     let settled = Standing {
         previous: &previous,
@@ -107,12 +108,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     Decision {
         cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), &in_use),
         stale_pair_files: stale(observed, &devices.pair_files, &in_use),
-        kept: settled.partition.map(|partition| Kept {
-            partition,
-            names,
-            foreign: memory_of_foreign,
-            rates,
-        }),
+        kept: kept(settled.partition, names, memory_of_foreign, learned),
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
         refused: devices.refused,
@@ -134,6 +130,21 @@ fn devices_of(context: &Context<'_>, partition: Option<&Partition>) -> Devices {
 
 fn choose(observed: &Observed, desired: &Desired, machine: &Machine) -> gpu_direct::Choice {
     gpu_direct::choose(&observed.state, &machine.gpus, &desired.config.gpu_direct)
+}
+
+fn kept(
+    partition: Option<Partition>,
+    names: BTreeSet<String>,
+    foreign: ForeignMemory,
+    (rates, own): (Rates, OwnNics),
+) -> Option<Kept> {
+    partition.map(|partition| Kept {
+        partition,
+        names,
+        foreign,
+        own,
+        rates,
+    })
 }
 
 fn planned(
@@ -176,7 +187,7 @@ fn prepare(
     observed: &Observed,
     desired: &Desired,
     previous: Option<&Partition>,
-    rates: &Rates,
+    (rates, own): &(Rates, OwnNics),
     findings: &mut Vec<Finding>,
 ) -> Machine {
     let mut machine = observed.machine.clone();
@@ -184,7 +195,8 @@ fn prepare(
     findings.extend(devices::remember_uuids(&mut machine, node_file));
     let kept = roles::kept(previous);
     rates::set(&mut machine, rates);
-    roles::assign(&mut machine, &desired.config.nics, &kept);
+    roles::assign(&mut machine, &desired.config.nics, &kept, &own.nics);
+    findings.extend(own.findings(&machine));
     let paired = kept
         .into_iter()
         .filter(|(_, role)| *role == NicRole::Compute);

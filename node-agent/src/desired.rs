@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::GpuRdmaNode;
 use crds::cluster::{DriverSource, GpuRdmaClusterSpec, Mode};
+use crds::fabric::Fabric;
 use crds::node::{Finding, Maintenance, NodeConfig};
+use host::facts::network::Depth;
 
 use crate::action::Change;
 use crate::findings::FindingId;
@@ -121,6 +123,33 @@ impl Desired {
         })
     }
 
+    /// Whether anything is asked of network interfaces or ports.
+    #[must_use]
+    pub fn asks_of_network(&self) -> bool {
+        let NodeConfig {
+            fabric, addresses, ..
+        } = &self.config;
+        let Fabric {
+            rdma_mtu,
+            infiniband,
+            roce,
+            traffic_classes,
+            ..
+        } = fabric;
+        let ports = rdma_mtu.is_some() || infiniband.is_some() || roce.is_some();
+        ports || !traffic_classes.is_empty() || !addresses.is_empty()
+    }
+
+    /// How much of the network has to be read for that.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        if self.asks_of_network() {
+            Depth::Full
+        } else {
+            Depth::Reach
+        }
+    }
+
     /// The changes that would be needed on a host that has nothing of it yet.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
@@ -218,6 +247,9 @@ fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<Str
     keys
 }
 
+/// Fields whose missing part is the operator's: the agent does all that `rails` and `addresses` of the node ask.
+const OF_OPERATOR: [&str; 2] = ["fabric.addresses", "fabric.rails"];
+
 /// Destructured without `..`: a new field does not compile until its support is decided.
 fn unsupported(config: &NodeConfig) -> Vec<String> {
     let NodeConfig {
@@ -228,7 +260,7 @@ fn unsupported(config: &NodeConfig) -> Vec<String> {
         tuning,
         device_plugin,
         rails: _,
-        addresses,
+        addresses: _,
     } = config.clone();
     let spec = GpuRdmaClusterSpec {
         driver,
@@ -241,11 +273,9 @@ fn unsupported(config: &NodeConfig) -> Vec<String> {
     };
     let mut fields: Vec<String> = crds::support::not_yet_supported(&spec)
         .into_iter()
+        .filter(|field| !OF_OPERATOR.contains(field))
         .map(str::to_owned)
         .collect();
-    if !addresses.is_empty() && !fields.iter().any(|field| field == "fabric.addresses") {
-        fields.push("fabric.addresses".to_owned());
-    }
     fields.sort_unstable();
     fields
 }

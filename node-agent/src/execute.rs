@@ -17,6 +17,7 @@ use topology::fact::Fact;
 use crate::action::{Action, Change, Explain};
 use crate::command::{CommandError, Outcome};
 use crate::gather::chain;
+use crate::guard::{self, Intent, Servers};
 use crate::host_state::HostState;
 use crate::job::JobError;
 use crate::journal::SetKey;
@@ -58,6 +59,27 @@ pub enum ExecuteError {
         what: String,
         /// What was seen.
         seen: String,
+    },
+    /// The API server does not answer, before anything was changed.
+    #[error("not begun: {0}")]
+    Unreachable(String),
+    /// The change cut the node off and was taken back.
+    #[error("{what}: afterwards {seen}; it was taken back")]
+    RolledBack {
+        /// What was done.
+        what: String,
+        /// What was seen afterwards.
+        seen: String,
+    },
+    /// The change cut the node off and could not be taken back.
+    #[error("{what}: afterwards {seen}; taking it back failed: {undo}")]
+    Stranded {
+        /// What was done.
+        what: String,
+        /// What was seen afterwards.
+        seen: String,
+        /// Why it is still done.
+        undo: String,
     },
     /// A file could not be read or written.
     #[error(transparent)]
@@ -101,6 +123,8 @@ pub fn execute(
     now: Timestamp,
 ) -> Result<(), ExecuteError> {
     let (root, change) = (&settings.root, &action.change);
+    // A server that is away before is nobody's failed attempt.
+    let line = safety_line(settings, state, change)?;
     memory.attempts.begin(change, now);
     write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
     // The way back is forgotten once it is done, else a crash in between would lose it.
@@ -111,7 +135,18 @@ pub fn execute(
             .changing(change, undo, &state.boot_id, Time(now));
         write_json(root, JOURNAL_FILE, &memory.journal)?;
     }
-    let result = perform(settings, state, change, memory, now);
+    let result = match (&line, &action.undo) {
+        (Some(servers), Some(undo)) => {
+            let intent = Intent {
+                change: change.clone(),
+                undo: undo.clone(),
+                boot_id: state.boot_id.clone(),
+                at: Time(now),
+            };
+            on_line(settings, state, &intent, servers, memory, now)
+        }
+        _ => perform(settings, state, change, memory, now),
+    };
     let error = result.as_ref().err().map(|error| chain(error));
     let reboots = change.cost() == Cost::Reboot;
     match (&error, reboots) {
@@ -131,6 +166,57 @@ pub fn execute(
     write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
     write_json(root, JOURNAL_FILE, &memory.journal)?;
     result
+}
+
+/// The servers that must stay reachable; `None` where the change cuts nobody off, or nobody is there.
+fn safety_line(
+    settings: &Settings,
+    state: &HostState,
+    change: &Change,
+) -> Result<Option<Servers>, ExecuteError> {
+    if !guard::is_needed(change) {
+        return Ok(None);
+    }
+    let kubelet = &state.facts.network.depends.api_servers.fact;
+    let servers = guard::servers(kubelet, settings.api_server.as_ref());
+    let servers = servers.map_err(ExecuteError::Unreachable)?;
+    if let Some(servers) = &servers {
+        servers.reach().map_err(ExecuteError::Unreachable)?;
+    }
+    Ok(servers)
+}
+
+fn on_line(
+    settings: &Settings,
+    state: &HostState,
+    intent: &Intent,
+    servers: &Servers,
+    memory: &mut Memory,
+    now: Timestamp,
+) -> Result<(), ExecuteError> {
+    let mut act = |change: &Change| perform(settings, state, change, memory, now);
+    let reach = || servers.reach();
+    let result = guard::guarded(&settings.root, intent, guard::TIMING, &reach, &mut act);
+    if matches!(result, Err(ExecuteError::RolledBack { .. })) {
+        guard::undone(&mut memory.journal, intent);
+    }
+    result
+}
+
+/// Takes back a change that an earlier process began and did not see through, before anything is read or decided.
+pub fn recover(settings: &Settings) -> Result<Option<Intent>, ExecuteError> {
+    // Without a boot id nothing is done at all; the turn says so.
+    let Fact::Known(boot_id) = kernel::boot_id(&settings.root).fact else {
+        return Ok(None);
+    };
+    let mut act = |change: &Change| match change {
+        Change::Fabric(change) => fabric::perform(settings, change),
+        other => Err(ExecuteError::Refused {
+            what: other.place(),
+            why: "it is no change that is guarded".to_owned(),
+        }),
+    };
+    guard::recover(&settings.root, &boot_id, &mut act)
 }
 
 fn perform(
@@ -174,7 +260,7 @@ fn perform(
             memory.journal.openib_conf.remove(key);
         }
         Change::Driver(change) => driver::perform(settings, state, change, memory, now)?,
-        Change::Fabric(change) => fabric::perform(settings, state, change)?,
+        Change::Fabric(change) => fabric::perform(settings, change)?,
         Change::Tuning(change) => tuning::perform(settings, state, change)?,
     }
     if let Change::Driver(_) | Change::Fabric(_) | Change::Tuning(_) = change {

@@ -120,11 +120,34 @@ pub enum FindingId {
     GpuDirectUnavailable,
     /// Whether there is a way to GPU memory is unknown.
     GpuDirectUnknown,
+    /// A NIC is the node's own, and is not paired.
+    ManagementInterface,
+    /// An address cannot be given: it is elsewhere, or another one is in its subnet.
+    AddressConflict,
+    /// There is no interface to give an address to.
+    AddressWithoutInterface,
+    /// Several rails of this node are in one subnet.
+    RailsShareSubnet,
+    /// The driver does not take an MTU.
+    MtuImpossible,
+    /// Interfaces of one path have different MTUs.
+    MtuPathDiffers,
+    /// The MTU of an InfiniBand group is smaller than asked.
+    IpoibGroupMtu,
+    /// Enhanced IPoIB has no connected mode.
+    IpoibEnhanced,
+    /// The subnet manager has not given a port a `P_Key`.
+    PkeyNotGranted,
+    /// A partition's child interface cannot be made.
+    PkeyWithoutInterface,
+    /// The driver cannot set a part of the quality of service.
+    QosUnsupported,
 }
 
 impl FindingId {
     /// The name in the API, and how bad it is.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table: one line for each finding")]
     pub fn row(self) -> (&'static str, Severity) {
         use Severity::{Error, Info, Warning};
         match self {
@@ -183,6 +206,17 @@ impl FindingId {
             Self::GpuOperatorOwnsDriver => ("GPU_OPERATOR_OWNS_DRIVER", Info),
             Self::GpuDirectUnavailable => ("GPU_DIRECT_UNAVAILABLE", Error),
             Self::GpuDirectUnknown => ("GPU_DIRECT_UNKNOWN", Warning),
+            Self::ManagementInterface => ("MANAGEMENT_INTERFACE", Info),
+            Self::AddressConflict => ("ADDRESS_CONFLICT", Warning),
+            Self::AddressWithoutInterface => ("ADDRESS_WITHOUT_INTERFACE", Warning),
+            Self::RailsShareSubnet => ("RAILS_SHARE_SUBNET", Warning),
+            Self::MtuImpossible => ("MTU_IMPOSSIBLE", Warning),
+            Self::MtuPathDiffers => ("MTU_PATH_DIFFERS", Info),
+            Self::IpoibGroupMtu => ("IPOIB_GROUP_MTU", Warning),
+            Self::IpoibEnhanced => ("IPOIB_ENHANCED", Warning),
+            Self::PkeyNotGranted => ("PKEY_NOT_GRANTED", Warning),
+            Self::PkeyWithoutInterface => ("PKEY_WITHOUT_INTERFACE", Warning),
+            Self::QosUnsupported => ("QOS_UNSUPPORTED", Warning),
         }
     }
 

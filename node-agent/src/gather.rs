@@ -71,11 +71,13 @@ pub fn gather_host(
 ) -> Result<Observed, GatherError> {
     let options = Options {
         gpu_vendors: settings.gpu_vendors.clone(),
+        network: asked.network,
     };
     let mut findings = Vec::new();
     let mut facts = facts(&settings.root, &options, known);
     facts.tuning = Tools::new(settings).tuning(&facts.machine, asked);
-    let state = host_state(settings, facts, &mut findings)?;
+    let mut state = host_state(settings, facts, &mut findings)?;
+    state.node_addresses.clone_from(&settings.node_addresses);
     unreadable_built_in(&state.facts, &mut findings);
     let before = state_files::read(settings, &state.boot_id, last, &mut findings);
     let machine = machine(&state.facts, &mut findings);

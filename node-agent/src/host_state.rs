@@ -1,6 +1,7 @@
 //! The host's state as the planner sees it: all facts, and the few of them that must be understood first. Pure data.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use host::facts::Facts;
@@ -19,6 +20,8 @@ pub struct HostState {
     pub modules: Fact<Modules>,
     /// Modules that are part of the kernel itself (`modules.builtin`).
     pub built_in: BTreeSet<ModuleName>,
+    /// Addresses of the Node object, as far as they are known.
+    pub node_addresses: BTreeSet<IpAddr>,
     /// Everything, each fact with its source.
     pub facts: Facts,
     /// What the package manager does for the agent, or has done.
@@ -48,6 +51,7 @@ impl TryFrom<Facts> for HostState {
             built_in: built_in
                 .filter_map(|name| ModuleName::new(name).ok())
                 .collect(),
+            node_addresses: BTreeSet::new(),
             facts,
             job: None,
             compat: Arc::default(),

@@ -15,6 +15,7 @@ use crate::evidence::Evidence;
 use crate::foreign::ForeignMemory;
 use crate::host_state::HostState;
 use crate::injection::Injection;
+use crate::own_nics::OwnNics;
 use crate::planner::Memory;
 use crate::rates::Rates;
 
@@ -111,6 +112,9 @@ pub struct Kept {
     /// Other advertisers of our GPUs.
     #[serde(default, skip_serializing_if = "ForeignMemory::is_empty")]
     pub foreign: ForeignMemory,
+    /// NICs that were seen to be the node's own.
+    #[serde(default, skip_serializing_if = "OwnNics::is_empty")]
+    pub own: OwnNics,
     /// The highest rate of each NIC.
     #[serde(default, skip_serializing_if = "Rates::is_empty")]
     pub rates: Rates,

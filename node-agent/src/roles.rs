@@ -1,6 +1,6 @@
 //! Roles and rails of NICs, from the configuration. Pure; [`crate::decide`] calls it before pairing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::fabric::{LinkLayer, NicMatch, NicRole, NicRule};
 use crds::node::{Finding, NicRail};
@@ -30,9 +30,10 @@ pub fn kept(partition: Option<&Partition>) -> KeptRoles {
     roles
 }
 
-/// Gives each NIC the role of the first rule that matches; others keep what discovery gave them. Where only its rate would
+/// Gives each NIC the role of the first rule that matches; of the others those in `own` are Management, and the rest keep what
+/// discovery gave them. Where only its rate would
 /// tell whether a rule matches, and that was never seen, a NIC keeps the role that it has in the partition.
-pub fn assign(machine: &mut Machine, rules: &[NicRule], kept: &KeptRoles) {
+pub fn assign(machine: &mut Machine, rules: &[NicRule], kept: &KeptRoles, own: &BTreeSet<String>) {
     let keys: Vec<String> = machine
         .nics
         .iter()
@@ -48,6 +49,8 @@ pub fn assign(machine: &mut Machine, rules: &[NicRule], kept: &KeptRoles) {
         };
         if let Some(decided) = rules.iter().find_map(decides) {
             nic.role = decided;
+        } else if own.contains(&key) {
+            nic.role = machine::NicRole::Management;
         }
     }
 }

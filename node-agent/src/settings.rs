@@ -1,6 +1,7 @@
 //! Where everything is on this node: values from the command line, fixed for the life of the process. Pure.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub const ATTEMPTS_FILE: &str = "/var/lib/gpurdma/attempts.json";
 pub const MAINTENANCE_FILE: &str = "/var/lib/gpurdma/maintenance.json";
 /// The lock that is held while actions run.
 pub const LOCK_FILE: &str = "/run/gpurdma/agent.lock";
+/// A change that is under way and could cut the node off.
+pub const GUARD_FILE: &str = "/var/lib/gpurdma/guard.json";
 /// The configuration of openibd.
 pub const OPENIB_CONF: &str = "/etc/infiniband/openib.conf";
 
@@ -43,6 +46,10 @@ pub struct Settings {
     pub chroot: PathBuf,
     /// What goes with what.
     pub compat: Arc<Matrix>,
+    /// Addresses of the Node object, as far as the pod was told.
+    pub node_addresses: BTreeSet<IpAddr>,
+    /// The API server that the pod was given: host and port.
+    pub api_server: Option<(String, u16)>,
 }
 
 impl Settings {
@@ -56,6 +63,8 @@ impl Settings {
             gpu_vendors: [0x10de].into(),
             chroot: "chroot".into(),
             compat: matrix::built_in(),
+            node_addresses: BTreeSet::new(),
+            api_server: None,
         }
     }
 

@@ -143,6 +143,18 @@ pub fn write_text(root: &Root, path: &str, text: &str) -> Result<bool, StoreErro
     Ok(true)
 }
 
+/// Writes an attribute of sysfs or configfs, which must be there: in place, at once, without a file beside it.
+pub fn write_attribute(root: &Root, path: &str, text: &str) -> Result<(), StoreError> {
+    let real = root.join(&root.resolve(path)?);
+    let opened = OpenOptions::new().write(true).truncate(true).open(real);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|source| StoreError::Io {
+        operation: "write",
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// Moves a file of the agent's own to `<path>.bad`, in place of an older one.
 pub fn set_aside(root: &Root, path: &str) -> Result<(), StoreError> {
     let from = root.join(&root.resolve(path)?);

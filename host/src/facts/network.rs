@@ -60,9 +60,10 @@ pub struct Interface {
 }
 
 /// How much is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// What tells which interfaces the node depends on: three short programs and a few files.
+    #[default]
     Reach,
     /// Everything.
     Full,

@@ -11,6 +11,7 @@ use crate::desired::Desired;
 use crate::findings;
 use crate::gather::machine;
 use crate::host_state::HostState;
+use crate::own_nics::OwnNics;
 use crate::planner::{self, Memory, Plan, World};
 use crate::render;
 use crate::roles::{self, KeptRoles};
@@ -46,7 +47,10 @@ pub(super) fn plan_for(
 fn plan_from(state: &HostState, desired: &Desired, now: Timestamp) -> Plan {
     let mut findings = desired.findings.clone();
     let mut machine = machine(&state.facts, &mut findings);
-    roles::assign(&mut machine, &desired.config.nics, &KeptRoles::new());
+    let own = OwnNics::of(state, &machine, None);
+    let kept = KeptRoles::new();
+    roles::assign(&mut machine, &desired.config.nics, &kept, &own.nics);
+    findings.extend(own.findings(&machine));
     let mut plan = planner::plan(&World {
         state,
         machine: &machine,

@@ -1,4 +1,4 @@
-use crds::cluster::{Driver, HostPackages, PackageRepository};
+use crds::cluster::{DevicePlugin, Driver, HostPackages, PackageRepository, Takeover};
 use crds::fabric::{Fabric, LinkLayer};
 use crds::node::NodeAddress;
 
@@ -61,10 +61,14 @@ fn what_is_not_built_is_named() {
             rail: 0,
             address: "10.0.0.1/24".to_owned(),
         }],
+        device_plugin: DevicePlugin {
+            takeover: Takeover::Adopt,
+            ..DevicePlugin::default()
+        },
         ..NodeConfig::default()
     };
     let desired = Desired::of_config(config).unwrap();
-    let fields = ["fabric.addresses"];
+    let fields = ["devicePlugin.takeover"];
     assert_eq!(desired.unsupported, fields);
     assert_eq!(desired.findings.len(), 1);
 }

@@ -50,6 +50,7 @@ fn host() -> HostState {
         boot_id: BOOT.to_owned(),
         modules: live(&["mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs"]),
         built_in: BTreeSet::new(),
+        node_addresses: BTreeSet::new(),
         facts: Facts {
             openib_conf: found(text.to_owned()),
             openibd: Openibd {

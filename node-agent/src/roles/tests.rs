@@ -55,6 +55,7 @@ fn the_first_rule_that_matches_wins() {
             rule(ethernet, NicRole::Storage),
         ],
         &KeptRoles::new(),
+        &BTreeSet::new(),
     );
     let roles: Vec<_> = machine.nics.iter().map(|nic| nic.role).collect();
     let wanted = [
@@ -108,7 +109,8 @@ fn a_rate_that_was_never_seen_changes_no_role() {
             rule(any.clone(), NicRole::Ignore),
         ];
         let kept = kept.map(|role| ("0000:01:00.0".to_owned(), role));
-        assign(&mut machine, &rules, &kept.into_iter().collect());
+        let kept = kept.into_iter().collect();
+        assign(&mut machine, &rules, &kept, &BTreeSet::new());
         machine.nics[0].role
     };
     assert_eq!(
@@ -123,6 +125,34 @@ fn a_rate_that_was_never_seen_changes_no_role() {
     assert_eq!(
         role(&other, Some(machine::NicRole::Compute)),
         machine::NicRole::Ignore
+    );
+}
+
+#[test]
+fn the_nodes_own_nics_are_for_management_unless_a_rule_says_otherwise() {
+    let nics = ["eth0", "eth1"].map(|name| {
+        let index = usize::from(name == "eth1");
+        nic(index, "mlx5", name, machine::LinkLayer::Ethernet, 100)
+    });
+    let mut machine = Machine {
+        nics: nics.into(),
+        ..Machine::default()
+    };
+    let own: BTreeSet<String> = machine
+        .nics
+        .iter()
+        .map(|nic| nic_key(&machine, nic))
+        .collect();
+    let eth1 = NicMatch {
+        netdev: Some("eth1".to_owned()),
+        ..NicMatch::default()
+    };
+    let named = [rule(eth1, NicRole::Compute)];
+    assign(&mut machine, &named, &KeptRoles::new(), &own);
+    let roles: Vec<_> = machine.nics.iter().map(|nic| nic.role).collect();
+    assert_eq!(
+        roles,
+        [machine::NicRole::Management, machine::NicRole::Compute]
     );
 }
 

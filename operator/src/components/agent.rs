@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, PodSpec, SecurityContext};
 
 use super::pod::{
-    HostMount, mounted, node_name, pull_secrets, rolling, tolerate_everything, variable,
+    HostMount, mounted, node_ips, node_name, pull_secrets, rolling, tolerate_everything, variable,
 };
 use super::{AGENT, Component, Inputs, affinity};
 use crate::config::Config;
@@ -47,7 +47,11 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Component {
 }
 
 fn container(config: &Config) -> Container {
-    let mut env = vec![node_name(), variable("RUST_LOG", &config.agent.log_level)];
+    let mut env = vec![
+        node_name(),
+        node_ips(),
+        variable("RUST_LOG", &config.agent.log_level),
+    ];
     env.extend(
         config
             .proxy

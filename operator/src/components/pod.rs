@@ -88,8 +88,17 @@ pub(super) fn variable(name: &str, value: &str) -> EnvVar {
 
 /// `NODE_NAME`, from the pod.
 pub(super) fn node_name() -> EnvVar {
+    of_pod("NODE_NAME", "spec.nodeName")
+}
+
+/// `NODE_IPS`: all addresses of the Node, separated by commas. The agent touches no interface that has one.
+pub(super) fn node_ips() -> EnvVar {
+    of_pod("NODE_IPS", "status.hostIPs")
+}
+
+fn of_pod(name: &str, path: &str) -> EnvVar {
     let field = ObjectFieldSelector {
-        field_path: "spec.nodeName".to_owned(),
+        field_path: path.to_owned(),
         api_version: None,
     };
     let source = EnvVarSource {
@@ -97,7 +106,7 @@ pub(super) fn node_name() -> EnvVar {
         ..EnvVarSource::default()
     };
     EnvVar {
-        name: "NODE_NAME".to_owned(),
+        name: name.to_owned(),
         value: None,
         value_from: Some(source),
     }

@@ -24,8 +24,10 @@ pub struct PortSettings {
     pub roce_mode: Sourced<String>,
     /// Type of service of RDMA-CM.
     pub tos: Sourced<u8>,
-    /// Global traffic class of the out-of-tree driver: absent with the in-tree one.
+    /// Global traffic class of the out-of-tree driver: absent while none is set, and with the in-tree one.
     pub traffic_class: Sourced<u8>,
+    /// Whether the driver has a global traffic class.
+    pub has_traffic_class: bool,
     /// Whether RDMA-CM's configuration file system is there at all.
     pub configfs: bool,
 }
@@ -76,6 +78,7 @@ pub fn port(root: &Root, device: &str, number: u32) -> PortSettings {
             tos.clone(),
             parsed(root, &tos, "type of service", |text| text.parse().ok()),
         ),
+        has_traffic_class: root.resolve(&class).is_ok(),
         traffic_class: Sourced::new(class.clone(), traffic_class(root, &class)),
         configfs: root.resolve(CONFIGFS).is_ok(),
     }
