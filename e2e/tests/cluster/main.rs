@@ -12,6 +12,7 @@ mod advertisers;
 mod alignment;
 mod host_settings;
 mod lifecycle;
+mod maintenance;
 mod pods;
 mod restarts;
 mod states;
