@@ -54,9 +54,9 @@ fn mode_plan_shows_the_plan_and_does_nothing() {
 #[test]
 fn a_restore_goes_node_by_node_waits_for_pods_and_releases_what_it_is_done_with() {
     let cluster = cluster();
-    NODES
-        .iter()
-        .for_each(|(node, _)| record_no_users(&cluster, node));
+    for (node, _) in NODES {
+        record_no_users(&cluster, node);
+    }
     asks_for_a_module(&cluster, "Enforce");
     for (node, _) in NODES {
         let loaded = || has_module(&cluster, node).then_some(());

@@ -23,7 +23,10 @@ pub struct Prune {
     pub keep_pods: bool,
 }
 
-/// The plugin runs for a cluster that enforces, and as long as a node still has its label.
+/// The plugin comes with the first cluster that enforces and stays while there is a cluster: without labelled nodes it has
+/// no pods. A DaemonSet that is deleted and soon made again under its name waits up to five minutes for its pods, because
+/// the controller-manager still expects the end of the old ones (`pkg/controller/controller_utils.go`,
+/// `ExpectationsTimeout`).
 pub(super) fn plugin_wanted(snapshot: &Snapshot, living: &[&Cluster]) -> bool {
     let enforced = living.iter().any(|cluster| cluster.mode == Mode::Enforce);
     let labelled = || {
@@ -32,7 +35,8 @@ pub(super) fn plugin_wanted(snapshot: &Snapshot, living: &[&Cluster]) -> bool {
             .values()
             .any(|node| node.labels.contains_key(PLUGIN_LABEL))
     };
-    !living.is_empty() && (enforced || labelled())
+    let exists = snapshot.daemon_sets.contains_key(PLUGIN);
+    !living.is_empty() && (enforced || exists || labelled())
 }
 
 /// Nodes that the agent keeps: a cluster that makes no sense lends no selector, and its nodes must not lose their

@@ -61,7 +61,11 @@ fn enforce_labels_nodes_and_leaving_it_takes_the_label_back() {
     world.snapshot.clusters = vec![object("c", &json!({"mode": "Observe"}))];
     world.settle("c");
     assert_eq!(world.label("n1", PLUGIN_LABEL), None);
-    assert_eq!(world.sets(), [AGENT]);
+    assert_eq!(
+        world.sets(),
+        [AGENT, PLUGIN],
+        "without pods, but not made anew"
+    );
 }
 
 #[test]
