@@ -146,6 +146,8 @@ fn kubelet_config(spec: &NodeSpec) -> serde_json::Value {
         "failSwapOn": false, "readOnlyPort": 0, "topologyManagerPolicy": policy,
         "clusterDNS": ["10.96.0.10"], "clusterDomain": "cluster.local",
         "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
+        // The images are only there, and the disk is not the cluster's own: a full one must not cost them.
+        "imageGCHighThresholdPercent": 100,
         "nodeStatusUpdateFrequency": "2s", "syncFrequency": "5s",
     })
 }
