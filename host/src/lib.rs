@@ -1,4 +1,5 @@
-//! The only IO edge: reads a machine's `/sys` and `/proc` under one explicit [`root::Root`].
+//! The only IO edge: reads a machine's `/sys` and `/proc` under one explicit [`root::Root`], and starts programs
+//! ([`program`]).
 //!
 //! [`machine::machine`] gives what pairing needs, [`facts::facts`] everything that the node agent reports. The device
 //! plugin uses the same readers for ports. What cannot be read is a fact of its own, never a failure.
@@ -12,5 +13,5 @@ pub mod machine;
 #[cfg(feature = "nvml")]
 pub mod nvml;
 mod parse;
-mod program;
+pub mod program;
 pub mod root;

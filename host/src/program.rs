@@ -1,30 +1,134 @@
-//! Runs one of the field's tools (`ip`, `dcb`, `ethtool`) for its answer: typed arguments, no shell, an empty environment
-//! but for `PATH`, a deadline, and no more output than a limit. Called by [`crate::facts::network`] only.
+//! Runs one program with typed arguments, no shell, an empty environment but for `PATH`, and a deadline: the only place that
+//! starts a process. [`answer`] serves [`crate::facts::network`], the rest the node agent. A module load can hang in the
+//! kernel, so nothing here waits for ever, not even for a killed child.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long a tool may take; they take milliseconds as a rule.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Exit code 0.
+    Succeeded,
+    /// Another exit code or a signal; what it wrote to stderr.
+    Failed {
+        /// Exit status, as `std` prints it.
+        status: String,
+        /// The end of stderr, one line.
+        stderr: String,
+    },
+    /// It did not end in time: its effect is unknown.
+    Unknown {
+        /// How long was waited.
+        waited: Duration,
+    },
+}
 
-/// Longest answer.
-const LIMIT: u64 = 8 << 20;
+/// The program could not be started or watched.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} `{program}`")]
+pub struct CommandError {
+    /// What was tried.
+    operation: &'static str,
+    /// The program.
+    program: String,
+    /// Why it failed.
+    #[source]
+    source: std::io::Error,
+}
+
+/// Bytes of stderr that are kept.
+const STDERR_LIMIT: u64 = 4096;
+
+/// Bytes of an answer that are kept: a large ruleset has some megabytes.
+const STDOUT_LIMIT: u64 = 16 << 20;
+
+/// How long a question of [`answer`] may take; they take milliseconds as a rule.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Bytes of its answer.
+const ANSWER_LIMIT: u64 = 8 << 20;
+
+/// Names and values of environment variables.
+pub type Environment<'a> = &'a [(&'a str, &'a str)];
+
+/// Runs `program` with `arguments`.
+pub fn run(
+    program: &OsStr,
+    arguments: &[&OsStr],
+    deadline: Duration,
+) -> Result<Outcome, CommandError> {
+    let mut command = command(program, arguments);
+    command.stdout(Stdio::null());
+    finish(command, deadline, STDOUT_LIMIT).map(|(outcome, _)| outcome)
+}
+
+/// [`run`] with more of an environment, and with what the program wrote to its standard output.
+pub fn ask(
+    program: &OsStr,
+    arguments: &[&OsStr],
+    environment: Environment<'_>,
+    deadline: Duration,
+) -> Result<(Outcome, String), CommandError> {
+    let mut command = command(program, arguments);
+    command
+        .envs(environment.iter().copied())
+        .stdout(Stdio::piped());
+    finish(command, deadline, STDOUT_LIMIT)
+}
+
+fn finish(
+    mut command: Command,
+    deadline: Duration,
+    stdout_limit: u64,
+) -> Result<(Outcome, String), CommandError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |operation| {
+        let program = program.clone();
+        move |source| CommandError {
+            operation,
+            program,
+            source,
+        }
+    };
+    let mut child = command.spawn().map_err(failed("start"))?;
+    let stderr = child
+        .stderr
+        .take()
+        .map(|pipe| read_in_background(pipe, STDERR_LIMIT));
+    let stdout = child
+        .stdout
+        .take()
+        .map(|pipe| read_in_background(pipe, stdout_limit));
+    let status = wait(&mut child, deadline).map_err(failed("wait for"))?;
+    let outcome = match status {
+        Some(status) if status.success() => Outcome::Succeeded,
+        Some(status) => Outcome::Failed {
+            status: status.to_string(),
+            stderr: one_line(&text(stderr.as_ref())),
+        },
+        None => {
+            abandon(child);
+            return Ok((Outcome::Unknown { waited: deadline }, String::new()));
+        }
+    };
+    Ok((outcome, text(stdout.as_ref())))
+}
 
 /// Why a tool gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
     /// It could not be started or watched.
-    #[error("{operation} `{what}`")]
+    #[error("{} `{what}`", error.operation)]
     Run {
-        /// What was tried.
-        operation: &'static str,
         /// Program and arguments.
         what: String,
-        /// The kernel's answer.
-        #[source]
-        source: std::io::Error,
+        /// What was tried, and the kernel's answer.
+        error: CommandError,
     },
     /// It ended with an error.
     #[error("`{what}`: {status}: {stderr}")]
@@ -32,7 +136,7 @@ pub(crate) enum ProgramError {
         /// Program and arguments.
         what: String,
         /// Exit status.
-        status: ExitStatus,
+        status: String,
         /// What it said.
         stderr: String,
     },
@@ -55,7 +159,7 @@ impl ProgramError {
     /// The message with that of its cause, on one line.
     pub(crate) fn chain(&self) -> String {
         match self {
-            Self::Run { source, .. } => format!("{self}: {source}"),
+            Self::Run { error, .. } => format!("{self}: {}", error.source),
             _ => self.to_string(),
         }
     }
@@ -63,40 +167,73 @@ impl ProgramError {
 
 /// What `program` writes to its standard output.
 pub(crate) fn answer(program: &str, arguments: &[&str]) -> Result<String, ProgramError> {
-    let what = || format!("{program} {}", arguments.join(" "));
-    let failed = |operation| {
-        move |source| ProgramError::Run {
-            operation,
-            what: what(),
-            source,
-        }
-    };
-    let mut child = command(program, arguments)
-        .spawn()
-        .map_err(failed("start"))?;
-    let stdout = child.stdout.take().map(in_background);
-    let stderr = child.stderr.take().map(in_background);
-    match wait(&mut child).map_err(failed("wait for"))? {
-        Some(status) if status.success() => Ok(text(stdout.as_ref())),
-        Some(status) => Err(ProgramError::Failed {
-            what: what(),
+    let what = format!("{program} {}", arguments.join(" "));
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    let mut command = command(OsStr::new(program), &arguments);
+    command.stdout(Stdio::piped());
+    match finish(command, ANSWER_DEADLINE, ANSWER_LIMIT) {
+        Ok((Outcome::Succeeded, text)) => Ok(text),
+        Ok((Outcome::Failed { status, stderr }, _)) => Err(ProgramError::Failed {
+            what,
             status,
-            stderr: text(stderr.as_ref())
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
+            stderr,
         }),
-        None => {
-            abandon(child);
-            Err(ProgramError::Hangs {
-                what: what(),
-                seconds: DEADLINE.as_secs(),
-            })
-        }
+        Ok((Outcome::Unknown { waited }, _)) => Err(ProgramError::Hangs {
+            what,
+            seconds: waited.as_secs(),
+        }),
+        Err(error) => Err(ProgramError::Run { what, error }),
     }
 }
 
-fn command(program: &str, arguments: &[&str]) -> Command {
+/// A program that was started and is not waited for.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process.
+    pub pid: u32,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Started {
+    /// Whether it ends within `patience`.
+    #[must_use]
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        // A sender that is gone is a thread that has waited.
+        self.ended.recv_timeout(patience) != Err(mpsc::RecvTimeoutError::Timeout)
+    }
+}
+
+/// Starts a program that writes to `log` and goes on when the agent ends.
+pub fn start(
+    program: &OsStr,
+    arguments: &[&OsStr],
+    environment: Environment<'_>,
+    log: File,
+) -> Result<Started, CommandError> {
+    let failed = |source| CommandError {
+        operation: "start",
+        program: program.to_string_lossy().into_owned(),
+        source,
+    };
+    let errors = log.try_clone().map_err(failed)?;
+    let mut child = command(program, arguments)
+        .envs(environment.iter().copied())
+        .stdout(log)
+        .stderr(errors)
+        .spawn()
+        .map_err(failed)?;
+    let pid = child.id();
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let waited = child.wait();
+        tracing::info!(pid, ?waited, "a program that outlives its turn has ended");
+        // Nobody may be listening any more.
+        let _ = sender.send(());
+    });
+    Ok(Started { pid, ended })
+}
+
+fn command(program: &OsStr, arguments: &[&OsStr]) -> Command {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -106,25 +243,12 @@ fn command(program: &str, arguments: &[&str]) -> Command {
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         )
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
 }
 
-/// The pipes are read beside the waiting, so that a long answer does not stall on a full pipe.
-fn in_background(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let read = pipe.take(LIMIT).read_to_end(&mut bytes);
-        // Nobody listens any more once the deadline is over.
-        _ = sender.send(read.map(|_| bytes).unwrap_or_default());
-    });
-    receiver
-}
-
-fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + DEADLINE;
+fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + deadline;
     let mut pause = Duration::from_micros(200);
     loop {
         let status = child.try_wait()?;
@@ -138,15 +262,40 @@ fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
 
 /// Kills the child and lets a thread wait for it: one that hangs in the kernel dies when the kernel lets it.
 fn abandon(mut child: Child) {
-    // Either it is dead already, or it will be.
-    _ = child.kill();
-    std::thread::spawn(move || child.wait());
+    let killed = child.kill();
+    std::thread::spawn(move || {
+        let waited = child.wait();
+        tracing::info!(
+            ?killed,
+            ?waited,
+            "a program that met its deadline has ended"
+        );
+    });
 }
 
-fn text(receiver: Option<&Receiver<Vec<u8>>>) -> String {
+/// The pipe is read beside the waiting, so that a talkative program does not stall on a full pipe.
+fn read_in_background(pipe: impl Read + Send + 'static, limit: u64) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut limited = pipe.take(limit);
+        let read = limited.read_to_end(&mut kept);
+        // Nobody listens any more once the deadline is over.
+        let _ = sender.send(kept);
+        let drained = std::io::copy(&mut limited.into_inner(), &mut std::io::sink());
+        tracing::trace!(?read, ?drained, "read a program's output");
+    });
+    receiver
+}
+
+fn text(receiver: Option<&mpsc::Receiver<Vec<u8>>>) -> String {
     // A grandchild may keep the pipe open: do not wait for it long.
-    let bytes = receiver.and_then(|pipe| pipe.recv_timeout(Duration::from_secs(1)).ok());
+    let bytes = receiver.and_then(|r| r.recv_timeout(Duration::from_secs(1)).ok());
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
 use crate::action::{Action, Change, Explain};
-use crate::command::{CommandError, Outcome};
 use crate::gather::chain;
 use crate::guard::{self, Intent, Servers};
 use crate::host_state::HostState;
@@ -27,6 +26,7 @@ use crate::planner::Memory;
 use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, OPENIB_CONF, Settings};
 use crate::store::{StoreError, read_text, replace_host_file, write_json};
 use crate::tools::ToolError;
+use host::program::{CommandError, Outcome};
 
 /// Why an action did not have its effect.
 #[derive(Debug, thiserror::Error)]

@@ -14,10 +14,10 @@ use host::root::Root;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{CommandError, Outcome, Started, run, start};
 use crate::packages::arguments::{ENVIRONMENT, Invocation};
 use crate::settings::Settings;
 use crate::store::{StoreError, read_json, write_json};
+use host::program::{CommandError, Outcome, Started, run, start};
 
 /// What runs.
 pub const JOB_FILE: &str = "/var/lib/gpurdma/packages.json";

@@ -3,7 +3,7 @@
 //! One file per step: [`gather`] reads, [`decide`] is pure, [`apply`] and [`execute`] write, [`report`] builds the status;
 //! [`cycle`] is one turn of all and [`run`] the loop. What a decision is made of has a pure file each: [`desired`],
 //! [`planner`], [`evidence`], [`previous`], [`settle`], [`devices`], [`admission`], [`foreign`], [`cdi`], [`conditions`].
-//! Only [`store`] writes to the host and only [`command`] starts a process.
+//! Only [`store`] writes to the host and only [`host::program`] starts a process.
 
 pub mod action;
 pub mod admission;
@@ -12,7 +12,6 @@ pub mod asked;
 pub mod attempts;
 pub mod cdi;
 pub mod cli;
-pub mod command;
 pub mod compat;
 pub mod conditions;
 pub mod cycle;

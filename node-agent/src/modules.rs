@@ -13,7 +13,7 @@ use host::facts::kernel::Module;
 use serde::{Deserialize, Serialize};
 use topology::fact::Fact;
 
-use crate::command::{CommandError, Outcome, run};
+use host::program::{CommandError, Outcome, run};
 
 /// How long a load or unload may take.
 pub const DEADLINE: Duration = Duration::from_mins(1);

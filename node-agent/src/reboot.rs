@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::command::{CommandError, Outcome, run};
 use crate::settings::Settings;
+use host::program::{CommandError, Outcome, run};
 
 /// How long systemd may take to say that it will.
 const DEADLINE: Duration = Duration::from_secs(30);

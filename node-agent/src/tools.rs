@@ -15,9 +15,9 @@ use topology::machine::Machine;
 use topology::pci::PciAddress;
 
 use crate::asked::Asked;
-use crate::command::{self, CommandError, Outcome};
 use crate::gather::chain;
 use crate::settings::Settings;
+use host::program::{self, CommandError, Outcome};
 
 /// How long a question may take.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -98,7 +98,7 @@ impl Tools {
         let (program, leading) = self.program(tool)?;
         let mut all: Vec<&OsStr> = leading.iter().map(|path| path.as_os_str()).collect();
         all.extend(arguments.iter().map(OsStr::new));
-        let (outcome, answer) = command::ask(program.as_os_str(), &all, deadline)?;
+        let (outcome, answer) = program::ask(program.as_os_str(), &all, &[], deadline)?;
         match outcome {
             Outcome::Succeeded => Ok(answer),
             Outcome::Failed { status, stderr } => Err(ToolError::Failed {

@@ -9,7 +9,6 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Applied;
 use crate::action::{Action, Explain};
-use crate::command::Outcome;
 use crate::decide::Decision;
 use crate::execute::{ExecuteError, execute};
 use crate::gather::chain;
@@ -20,6 +19,7 @@ use crate::settings::{ATTEMPTS_FILE, JOURNAL_FILE, MAINTENANCE_FILE, Settings};
 use crate::store::{StoreError, write_json};
 use crate::tools::Tools;
 use crate::users;
+use host::program::Outcome;
 
 /// Everything that a run of actions needs.
 pub(super) struct Run<'a> {

@@ -17,7 +17,6 @@ use self::openibd::in_effect;
 use self::repositories::{describe, described, forget};
 use super::ExecuteError;
 use crate::action::{Activation, Change, DriverChange, Explain};
-use crate::command::{Outcome, output_with};
 use crate::host_state::HostState;
 use crate::job::{self, Job, Runner};
 use crate::packages::arguments::{ENVIRONMENT, Invocation};
@@ -25,6 +24,7 @@ use crate::packages::failure::{Failure, classify};
 use crate::packages::{Installed, database, unmet};
 use crate::planner::Memory;
 use crate::settings::Settings;
+use host::program::{self, Outcome};
 
 /// How long a turn waits for what may take minutes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -150,7 +150,7 @@ fn ask(settings: &Settings, what: &Invocation) -> Result<(), ExecuteError> {
     let shown = format!("{} {}", what.program, what.arguments.join(" "));
     let mut arguments = vec![settings.root.path().as_os_str(), what.program.as_ref()];
     arguments.extend(what.arguments.iter().map(AsRef::<std::ffi::OsStr>::as_ref));
-    let (outcome, said) = output_with(
+    let (outcome, said) = program::ask(
         settings.chroot.as_os_str(),
         &arguments,
         ENVIRONMENT,

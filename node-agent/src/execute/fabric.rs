@@ -12,9 +12,9 @@ use host::root::Root;
 
 use super::{ExecuteError, judge};
 use crate::action::{FabricChange, RdmaPort, roce_mode};
-use crate::command;
 use crate::settings::Settings;
 use crate::store::write_attribute;
+use host::program;
 
 /// How long a tool may take. Longer than it, the action and its way back together stay below a minute.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ fn run(
     (program, arguments): &commands::Command,
 ) -> Result<(), ExecuteError> {
     let borrowed: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-    let outcome = command::run(OsStr::new(program), &borrowed, DEADLINE)?;
+    let outcome = program::run(OsStr::new(program), &borrowed, DEADLINE)?;
     let what = format!("{program} {}", arguments.join(" "));
     judge(&what, outcome, verify(settings, change))
 }

@@ -8,8 +8,8 @@ use host::facts::install::packages::{ASK_RPM, Package, Packages};
 use topology::fact::Fact;
 
 use super::Installed;
-use crate::command::{Outcome, output_with};
 use crate::settings::Settings;
+use host::program::{Outcome, ask};
 
 /// How long the answer may take.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ fn ask_rpm(settings: &Settings) -> Fact<Installed> {
         OsStr::new("--queryformat"),
         OsStr::new(format),
     ];
-    match output_with(settings.chroot.as_os_str(), &arguments, &[], DEADLINE) {
+    match ask(settings.chroot.as_os_str(), &arguments, &[], DEADLINE) {
         Ok((Outcome::Succeeded, text)) => Fact::Known(parse(&text)),
         Ok((Outcome::Failed { status, stderr }, _)) => {
             Fact::Unreadable(format!("rpm --query --all: {status}: {stderr}"))

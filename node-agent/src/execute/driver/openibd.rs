@@ -6,12 +6,12 @@ use topology::fact::Fact;
 
 use super::{PATIENCE, PackageError, Run, verify};
 use crate::action::Change;
-use crate::command::Outcome;
 use crate::execute::{self, ExecuteError, judge};
 use crate::job::{self, Job, Seen};
 use crate::modules::ModuleName;
 use crate::packages::arguments::Invocation;
 use crate::planner::Memory;
+use host::program::Outcome;
 
 /// Holds `ib_core`, and openibd does not unload it.
 const PEERMEM: &str = "nvidia_peermem";
