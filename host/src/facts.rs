@@ -22,6 +22,10 @@ use topology::pci::PciAddress;
 use crate::machine::{Options, machine};
 use crate::root::Root;
 
+/// Directory of recorded answers of tools, below the root of a tree whose machine does not run here:
+/// `ip -j -d address show > ip-address.json`.
+pub const RECORDED: &str = "/run/gpurdma-recorded";
+
 /// A fact and the file that it was looked for in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -126,7 +130,7 @@ impl Facts {
 
 /// Reads every fact below `root`. The kernel's symbols, which are many, are searched again only where the loaded modules
 /// are not those of `before`.
-/// Of tuning, what costs little is read: [`tuning::tuning`] reads the rest.
+/// Tuning is not read here: [`tuning::tuning`] needs the answers of tools, and who has them.
 #[must_use]
 pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
     let machine = machine(root, options);
@@ -155,12 +159,7 @@ pub fn facts(root: &Root, options: &Options, before: Option<&Facts>) -> Facts {
         netdevs: fabric::netdevs(root, &machine),
         network: network::network(root, &machine, options.network),
         links: pci_link::links(root, &machine),
-        tuning: tuning::tuning(
-            root,
-            &machine,
-            &tuning::ToolAnswers::recorded(root),
-            tuning::Scope::default(),
-        ),
+        tuning: tuning::Tuning::default(),
         machine,
     }
 }

@@ -104,18 +104,16 @@ async fn turn(
     if let Some(Err(error)) = lock {
         let finding = FindingId::HostLocked.about("node-agent", chain(&error));
         decision.findings.push(finding);
-        findings::sort(&mut decision.findings);
     }
     decision.findings.extend(stranded);
-    findings::sort(&mut decision.findings);
     if let Some(error) = applied.1 {
         let finding = FindingId::HostUnreadable.about("node-agent", error.chain());
         decision.findings.push(finding);
-        findings::sort(&mut decision.findings);
         if let (ApplyError::Devices(_), Some(file)) = (error, decision.restricted.take()) {
             decision.node_file = file;
         }
     }
+    findings::sort(&mut decision.findings);
     let status = status(&observed, desired, &decision, before, now)?;
     Ok(Turn {
         status,

@@ -154,11 +154,8 @@ fn process(process: &RdmaProcess, allowed: &BTreeSet<String>) -> Option<Blocker>
 /// Loaded is not used: some modules are loaded wherever there is an RDMA device. References, connections and mounts are use.
 fn kernel(user: &KernelUser) -> Option<Blocker> {
     let reason = use_of(user)?;
-    let known = KERNEL_USERS
-        .iter()
-        .find(|(module, _, _)| *module == user.module);
-    let (name, remedy) = match known {
-        Some((module, what, remedy)) => (format!("{module} ({what})"), (*remedy).to_owned()),
+    let (name, remedy) = match known_module(&user.module) {
+        Some((what, remedy)) => (format!("{} ({what})", user.module), remedy.to_owned()),
         None => (
             user.module.clone(),
             format!("stop what uses {}", user.module),

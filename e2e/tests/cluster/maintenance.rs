@@ -6,9 +6,7 @@ use e2e::cluster::Cluster;
 use e2e::{progress, scenario};
 use serde_json::json;
 
-use super::support::{AZURE, DGX_2, DGX_A100, Pods, cluster, enforce, expected};
-
-const NODES: [(&str, &str); 3] = [DGX_A100, AZURE, DGX_2];
+use super::support::{AZURE, DGX_2, DGX_A100, NODES, Pods, cluster, enforce, wait_all_advertised};
 
 fn has_module(cluster: &Cluster, node: &str) -> bool {
     let state = cluster.on_node(node, ["cat", "/sys/module/ib_umad/initstate"]);
@@ -102,8 +100,5 @@ fn a_restore_goes_node_by_node_waits_for_pods_and_releases_what_it_is_done_with(
     assert!(!has_module(&cluster, DGX_A100.0));
     assert_eq!((most.get(), tainted(&cluster)), (1, Vec::new()));
     enforce(&cluster, &json!({})).unwrap();
-    for (node, machine) in NODES {
-        let pairs = expected(machine).len();
-        scenario::wait_allocatable(&cluster, node, scenario::RESOURCE, pairs).unwrap();
-    }
+    wait_all_advertised(&cluster);
 }

@@ -4,7 +4,7 @@ use e2e::cluster::Cluster;
 use e2e::scenario;
 use serde_json::json;
 
-use super::support::{AZURE, DGX_2, DGX_A100, Pods, cluster, enforce, expected};
+use super::support::{DGX_A100, Pods, cluster, enforce, wait_all_advertised};
 
 /// Deletes a `GpuRdmaCluster` when the scenario ends, also when it fails.
 struct Other<'a>(&'a Cluster, &'static str);
@@ -31,13 +31,6 @@ fn wait_condition(cluster: &Cluster, name: &str, condition: &str, field: &str, w
     scenario::wait_value(cluster, &object, &path, 60, |seen| seen == wanted).unwrap();
 }
 
-fn assert_all_advertised(cluster: &Cluster) {
-    for (node, machine) in [DGX_A100, AZURE, DGX_2] {
-        let pairs = expected(machine).len();
-        scenario::wait_allocatable(cluster, node, scenario::RESOURCE, pairs).unwrap();
-    }
-}
-
 #[test]
 fn a_cluster_without_nodes_says_so_and_is_no_error() {
     let cluster = cluster();
@@ -59,7 +52,7 @@ fn of_two_clusters_with_one_priority_the_owner_keeps_serving_and_both_say_so() {
     let rival = Other::apply(&cluster, "rival", &json!({"mode": "Enforce"}));
     wait_condition(&cluster, "rival", "Conflict", "status", "True");
     wait_condition(&cluster, "all", "Conflict", "status", "True");
-    assert_all_advertised(&cluster);
+    wait_all_advertised(&cluster);
     let owner = scenario::value(&cluster, &["gpurdmanode", DGX_A100.0], "{.spec.cluster}");
     assert_eq!(owner.unwrap(), "all");
     drop(rival);
@@ -71,7 +64,7 @@ fn a_paused_cluster_says_so_and_goes_on_serving() {
     let cluster = cluster();
     enforce(&cluster, &json!({"paused": true})).unwrap();
     wait_condition(&cluster, "all", "Paused", "status", "True");
-    assert_all_advertised(&cluster);
+    wait_all_advertised(&cluster);
     enforce(&cluster, &json!({"paused": false})).unwrap();
     wait_condition(&cluster, "all", "Paused", "status", "False");
 }
@@ -89,7 +82,7 @@ fn back_to_observe_pods_keep_what_they_hold_and_nothing_more_is_given() {
     let after = scenario::granted(&cluster, "before-observe").unwrap();
     assert_eq!(after, before);
     enforce(&cluster, &json!({})).unwrap();
-    assert_all_advertised(&cluster);
+    wait_all_advertised(&cluster);
     assert_eq!(
         scenario::granted(&cluster, "before-observe").unwrap(),
         before

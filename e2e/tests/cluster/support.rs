@@ -16,6 +16,9 @@ pub(crate) const AZURE: (&str, &str) = ("node-1", "azure-ndv5-h100");
 /// Sixteen GPUs for eight NICs.
 pub(crate) const DGX_2: (&str, &str) = ("node-2", "nvidia-dgx2-v100");
 
+/// Every node.
+pub(crate) const NODES: [(&str, &str); 3] = [DGX_A100, AZURE, DGX_2];
+
 static CLUSTER: LazyLock<Mutex<Cluster>> =
     LazyLock::new(|| Mutex::new(start().unwrap_or_else(|error| panic!("{error:#}"))));
 
@@ -35,11 +38,16 @@ fn start() -> anyhow::Result<Cluster> {
 /// The cluster, for one scenario at a time, with all pairs advertised.
 pub(crate) fn cluster() -> MutexGuard<'static, Cluster> {
     let cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
-    for (node, machine) in [DGX_A100, AZURE, DGX_2] {
-        scenario::wait_allocatable(&cluster, node, scenario::RESOURCE, expected(machine).len())
-            .unwrap();
-    }
+    wait_all_advertised(&cluster);
     cluster
+}
+
+/// Waits until every node has all its pairs.
+pub(crate) fn wait_all_advertised(cluster: &Cluster) {
+    for (node, machine) in NODES {
+        let pairs = expected(machine).len();
+        scenario::wait_allocatable(cluster, node, scenario::RESOURCE, pairs).unwrap();
+    }
 }
 
 /// Applies the shared `GpuRdmaCluster` in Enforce with more fields set.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use topology::machine::{LinkLayer, Machine};
 
-pub use ask::{RECORDED, is_live};
+pub use ask::is_live;
 pub use dcb::{Dcb, Ets, dcb};
 pub use depends::{ApiServer, Connection, Depends, Peer};
 pub use links::{Address, Child, Link, links};

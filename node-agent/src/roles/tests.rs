@@ -11,17 +11,10 @@ fn nic(index: usize, rdma: &str, netdev: &str, layer: machine::LinkLayer, gbps: 
         rate_mbps: Fact::Known(gbps * 1000),
     };
     Nic {
-        index,
         rdma: Some(rdma.to_owned()),
         pci: Some(format!("0000:{index:02x}:00.0").parse().unwrap()),
-        numa: Fact::Absent,
-        netdevs: vec![netdev.to_owned()],
         ports: vec![port],
-        physfn: None,
-        bond: false,
-        uverbs: Fact::Absent,
-        ids: Fact::Absent,
-        role: machine::NicRole::Compute,
+        ..crate::test_network::nic(index, netdev)
     }
 }
 

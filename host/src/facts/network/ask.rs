@@ -6,12 +6,9 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use topology::fact::Fact;
 
-use crate::facts::Sourced;
+use crate::facts::{RECORDED, Sourced};
 use crate::program::answer;
 use crate::root::{Root, fact};
-
-/// Directory of recorded answers: `ip -j -d address show > ip-address.json`.
-pub const RECORDED: &str = "/run/gpurdma-recorded";
 
 /// Whether the programs of this process see the network of the machine below `root`: the namespace of its first process is
 /// ours. Where `/` does not tell, it is our own machine.

@@ -5,7 +5,7 @@ use topology::machine::{LinkLayer, Nic, NicRole, Port};
 
 use super::*;
 
-fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(super) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let directory = tempfile::tempdir().unwrap();
     for (path, content) in files {
         let path = directory.path().join(path);

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use topology::fact::Fact;
 use topology::pci::PciAddress;
 
+use crate::facts::RECORDED;
 use crate::root::Root;
-
-/// Directory of recorded answers, below the root.
-pub const RECORDED: &str = "/run/gpurdma-recorded";
 
 /// What each tool said. The default is that nobody asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

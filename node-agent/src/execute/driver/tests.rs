@@ -261,18 +261,10 @@ fn a_repository_is_described_readably_and_forgotten_whole() {
     assert!(memory.journal.changed.is_empty(), "nothing is left to undo");
 }
 
-#[test]
-fn openibd_runs_with_peermem_out_of_the_way_and_back_again() {
-    let script = r#"case "$*" in rmmod*) : > "$root/proc/modules";; modprobe*) echo "nvidia_peermem 1 0 - Live 0x0" > "$root/proc/modules";; esac"#;
-    let (directory, settings) = host(script);
-    put(
-        directory.path(),
-        "proc/modules",
-        "nvidia_peermem 1 0 - Live 0x0\n",
-    );
-    put(directory.path(), "proc/sys/kernel/osrelease", "6.8");
-    put(directory.path(), "lib/modules/6.8/modules.dep", "");
-    put(directory.path(), "proc/sys/kernel/random/boot_id", "boot-1");
+/// Restarts openibd on a host with nvidia-peermem loaded.
+fn restart_openibd(directory: &Path, settings: &Settings) -> Result<(), ExecuteError> {
+    put(directory, "proc/modules", "nvidia_peermem 1 0 - Live 0x0\n");
+    put(directory, "proc/sys/kernel/random/boot_id", "boot-1");
     let facts = host::facts::facts(&settings.root, &host::machine::Options::default(), None);
     let state = HostState::try_from(facts).unwrap();
     let change = DriverChange::ActivateDriver {
@@ -280,7 +272,16 @@ fn openibd_runs_with_peermem_out_of_the_way_and_back_again() {
         version: "1".to_owned(),
     };
     let now = "2026-03-01T12:00:00Z".parse().unwrap();
-    perform(&settings, &state, &change, &mut Memory::default(), now).unwrap();
+    perform(settings, &state, &change, &mut Memory::default(), now)
+}
+
+#[test]
+fn openibd_runs_with_peermem_out_of_the_way_and_back_again() {
+    let script = r#"case "$*" in rmmod*) : > "$root/proc/modules";; modprobe*) echo "nvidia_peermem 1 0 - Live 0x0" > "$root/proc/modules";; esac"#;
+    let (directory, settings) = host(script);
+    put(directory.path(), "proc/sys/kernel/osrelease", "6.8");
+    put(directory.path(), "lib/modules/6.8/modules.dep", "");
+    restart_openibd(directory.path(), &settings).unwrap();
     let calls = std::fs::read_to_string(directory.path().join("calls")).unwrap();
     let expected =
         "rmmod -- nvidia_peermem\nsetsid /etc/init.d/openibd restart\nmodprobe -- nvidia_peermem\n";
@@ -291,20 +292,7 @@ fn openibd_runs_with_peermem_out_of_the_way_and_back_again() {
 #[test]
 fn a_peermem_that_comes_back_at_once_leaves_the_old_driver_running() {
     let (directory, settings) = host("");
-    put(
-        directory.path(),
-        "proc/modules",
-        "nvidia_peermem 1 0 - Live 0x0\n",
-    );
-    put(directory.path(), "proc/sys/kernel/random/boot_id", "boot-1");
-    let facts = host::facts::facts(&settings.root, &host::machine::Options::default(), None);
-    let state = HostState::try_from(facts).unwrap();
-    let change = DriverChange::ActivateDriver {
-        way: Activation::Openibd,
-        version: "1".to_owned(),
-    };
-    let now = "2026-03-01T12:00:00Z".parse().unwrap();
-    let error = perform(&settings, &state, &change, &mut Memory::default(), now).unwrap_err();
+    let error = restart_openibd(directory.path(), &settings).unwrap_err();
     assert!(
         error.to_string().contains("the old driver still runs"),
         "{error}"

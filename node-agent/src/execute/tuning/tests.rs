@@ -10,6 +10,8 @@ use topology::machine::PciKind;
 
 use super::*;
 use crate::action::{Opening, Protocol, Via};
+use crate::asked::Asked;
+use crate::tools::Tools;
 
 /// A described machine in a temporary directory; `chroot` stands in for the program of that name.
 struct Host {
@@ -35,10 +37,12 @@ impl Host {
             ..FixtureOptions::default()
         };
         write(&machine, &options, &root).unwrap();
-        let facts: Facts = ::host::facts::facts(&root, &Options::default(), None);
+        let settings = Settings::new(root);
+        let mut facts: Facts = ::host::facts::facts(&settings.root, &Options::default(), None);
+        facts.tuning = Tools::new(&settings).tuning(&facts.machine, Asked::default());
         let state = HostState::try_from(facts).unwrap();
         Self {
-            settings: Settings::new(root),
+            settings,
             state,
             directory,
         }
@@ -167,8 +171,8 @@ fn the_namespace_mode_is_an_option_of_our_own_file() {
     host.act(&to(Some(false))).unwrap();
     let text = host.settings.root.text(NETNS_FILE).unwrap();
     assert!(text.ends_with("options ib_core netns_mode=0"), "{text}");
-    let netns = ::host::facts::facts(&host.settings.root, &Options::default(), None)
-        .tuning
+    let netns = Tools::new(&host.settings)
+        .tuning(&host.state.facts.machine, Asked::default())
         .rdma_netns;
     assert_eq!(netns.options.known().unwrap()[0].value, "netns_mode=0");
     host.act(&to(None)).unwrap();

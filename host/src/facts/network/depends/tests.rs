@@ -1,15 +1,5 @@
+use super::super::tests::tree;
 use super::*;
-
-fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-    let directory = tempfile::tempdir().unwrap();
-    for (path, content) in files {
-        let path = directory.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
-    }
-    let root = Root::new(directory.path());
-    (directory, root)
-}
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
