@@ -86,15 +86,17 @@ async fn evict(
     pods: &[(String, String)],
 ) -> Result<(), Error> {
     let node = decision.node.as_str();
+    let about = about(hands.client, node).await;
     let mut refused = Vec::new();
     for (namespace, name) in pods {
         if let Some(why) = kube_io::evict(hands.evictions, namespace, name).await? {
-            warn(hands, node, EventReason::EvictionRefused, &why).await;
+            let reason = EventReason::EvictionRefused.as_str();
+            let text = why.clone();
+            hands.events.warning(&about, reason, "Maintain", text).await;
             refused.push(why);
             continue;
         }
         let text = format!("Evicted {namespace}/{name} from {node} for maintenance.");
-        let about = about(hands.client, node).await;
         let reason = EventReason::PodEvicted.as_str();
         hands.events.normal(&about, reason, "Evict", text).await;
     }
