@@ -1,5 +1,8 @@
 //! One golden per scenario about drivers, named after what it shows: `snapshots/`.
 
+mod activate;
+mod history;
+
 use crds::cluster::{
     Driver, DriverContainer, DriverSource, GpuDirect, GpuDirectMode, HostPackages,
     PackageRepository,
@@ -91,6 +94,11 @@ fn golden_after(scenario: &str, fixture: &Fixture, desired: &Desired, memory: Me
     let plan = planned(fixture, desired, memory);
     let (actions, findings) = (render::actions(&plan), render::findings(&plan.findings));
     insta::assert_snapshot!(scenario, format!("{actions}\n{findings}"));
+}
+
+fn golden_restore(scenario: &str, fixture: &Fixture, memory: &Memory) {
+    let plan = crate::planner::restore(&fixture.state, memory, now());
+    insta::assert_snapshot!(scenario, render::actions(&plan));
 }
 
 fn doca() -> Desired {
@@ -206,197 +214,6 @@ fn a_key_by_url_is_refused_on_apt() {
         "key_by_url",
         &Fixture::open_driver(),
         &packages("2.9.3-1", &[], vec![by_url]),
-    );
-}
-
-fn set_packages(desired: &Desired) -> Change {
-    let plan = planned(&Fixture::open_driver(), desired, Memory::default());
-    let set = |change: &&Change| matches!(change, Change::Driver(DriverChange::SetPackages { .. }));
-    plan.actions
-        .iter()
-        .map(|action| &action.change)
-        .find(set)
-        .unwrap()
-        .clone()
-}
-
-fn job(change: &Change, runs: bool) -> Seen {
-    Seen {
-        job: Job {
-            change: change.attempt_key(),
-            boot_id: "boot-1".to_owned(),
-            at: Time("2026-03-01T11:58:00Z".parse().unwrap()),
-            runner: Runner::Systemd,
-            before: [].into(),
-            last: true,
-        },
-        runs,
-    }
-}
-
-#[test]
-fn an_installation_that_runs_is_waited_for_and_one_that_ended_is_settled() {
-    let desired = packages("2.9.3-1", &[], Vec::new());
-    let change = set_packages(&desired);
-    let mut running = Fixture::open_driver();
-    running.state.job = Some(job(&change, true));
-    let mut memory = Memory::default().current(&desired);
-    let undo = set_packages(&packages("9", &[], Vec::new()));
-    let at = Time("2026-03-01T11:58:00Z".parse().unwrap());
-    memory.journal.changing(&change, &undo, "boot-1", at);
-    golden_after("installation_runs", &running, &desired, memory);
-    let mut ended = Fixture::open_driver().installed("doca-ofed", package("2.9.3-1"));
-    ended.state.job = Some(job(&change, false));
-    golden("installation_ended", &ended, &desired);
-}
-
-#[test]
-fn a_failed_installation_says_why_and_waits() {
-    let desired = packages("2.9.3-1", &[], Vec::new());
-    let change = set_packages(&desired);
-    let mut memory = Memory::default().current(&desired);
-    memory.attempts.begin(&change, now());
-    memory.attempts.end(&change, Some("SetPackages doca-ofed=2.9.3-1: the repository is not signed (`E: The repository 'x' is not signed.`); unsigned repositories are refused: use a signed one"));
-    golden_after(
-        "installation_failed",
-        &Fixture::open_driver(),
-        &desired,
-        memory,
-    );
-}
-
-fn described() -> Memory {
-    let desired = doca();
-    let plan = planned(&Fixture::open_driver(), &desired, Memory::default());
-    let mut memory = Memory::default().current(&desired);
-    for action in &plan.actions {
-        let at = Time("2026-03-01T11:00:00Z".parse().unwrap());
-        memory
-            .journal
-            .changing(&action.change, action.undo.as_ref().unwrap(), "boot-1", at);
-    }
-    memory
-}
-
-#[test]
-fn a_repository_that_is_not_asked_for_any_more_is_forgotten() {
-    golden_after(
-        "repository_forgotten",
-        &Fixture::open_driver(),
-        &of_driver(Driver::default()),
-        described(),
-    );
-}
-
-#[test]
-fn a_package_that_someone_removed_is_not_installed_again() {
-    golden_after(
-        "removed_by_someone",
-        &Fixture::open_driver(),
-        &doca(),
-        described(),
-    );
-}
-
-#[test]
-fn the_way_back_removes_what_we_installed_and_described() {
-    let memory = described();
-    let plan = super::super::restore(&Fixture::open_driver().state, &memory, now());
-    insta::assert_snapshot!("restore", render::actions(&plan));
-}
-
-fn installed_not_loaded() -> Fixture {
-    Fixture::open_driver()
-        .installed("doca-ofed", package("2.9.3-1"))
-        .not_in_effect()
-}
-
-#[test]
-fn installed_modules_come_into_effect_by_openibd() {
-    golden(
-        "activate",
-        &installed_not_loaded(),
-        &packages("2.9.3-1", &[], Vec::new()),
-    );
-}
-
-#[test]
-fn a_node_whose_own_network_is_on_the_nic_reboots_instead() {
-    // O63: openibd takes the NIC away that the node itself depends on.
-    golden(
-        "activate_protected",
-        &installed_not_loaded().protected(),
-        &packages("2.9.3-1", &[], Vec::new()),
-    );
-}
-
-#[test]
-fn an_unexpected_holder_is_named() {
-    // O4, O8: `irdma` and storage modules hold the RDMA core.
-    let held = installed_not_loaded().holder("irdma");
-    golden(
-        "activate_holder",
-        &held,
-        &packages("2.9.3-1", &[], Vec::new()),
-    );
-}
-
-#[test]
-fn a_loaded_peermem_that_could_not_come_back_stops_the_restart() {
-    // G4, O2: network driver, GPU driver, peermem: in this order.
-    let stale = installed_not_loaded()
-        .loaded("nvidia_peermem")
-        .checksums(Some(8), Some(7))
-        .not_in_effect();
-    golden(
-        "activate_stale_peermem",
-        &stale,
-        &packages("2.9.3-1", &[], Vec::new()),
-    );
-    let theirs = installed_not_loaded()
-        .loaded("nvidia_peermem")
-        .gpu_operator();
-    golden(
-        "activate_their_peermem",
-        &theirs,
-        &packages("2.9.3-1", &[], Vec::new()),
-    );
-}
-
-#[test]
-fn a_restart_of_openibd_is_settled_after_it_took_effect() {
-    let desired = packages("2.9.3-1", &[], Vec::new());
-    let change = Change::Driver(DriverChange::ActivateDriver {
-        way: crate::action::Activation::Openibd,
-        version: "24.10-1.1.4".to_owned(),
-    });
-    let mut running = installed_not_loaded();
-    running.state.job = Some(job(&change, true));
-    golden("activate_runs", &running, &desired);
-    let mut ended = Fixture::open_driver().installed("doca-ofed", package("2.9.3-1"));
-    ended.state.job = Some(job(&change, false));
-    golden("activate_ended", &ended, &desired);
-}
-
-#[test]
-fn no_module_is_loaded_while_openibd_unloads_them() {
-    let mut running = Fixture::closed_driver();
-    let change = set_packages(&packages("2.9.3-1", &[], Vec::new()));
-    running.state.job = Some(job(&change, true));
-    let plan = planned(
-        &running,
-        &gpu_direct(GpuDirectMode::Auto),
-        Memory::default(),
-    );
-    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
-}
-
-#[test]
-fn a_driver_of_others_that_is_not_in_effect_is_a_finding_only() {
-    golden(
-        "not_in_effect",
-        &Fixture::open_driver().not_in_effect(),
-        &of_driver(Driver::default()),
     );
 }
 

@@ -1,0 +1,97 @@
+//! What a run of the package manager left behind, and the way back.
+
+use super::*;
+
+pub(super) fn set_packages(desired: &Desired) -> Change {
+    let plan = planned(&Fixture::open_driver(), desired, Memory::default());
+    let set = |change: &&Change| matches!(change, Change::Driver(DriverChange::SetPackages { .. }));
+    plan.actions
+        .iter()
+        .map(|action| &action.change)
+        .find(set)
+        .unwrap()
+        .clone()
+}
+
+pub(super) fn job(change: &Change, runs: bool) -> Seen {
+    Seen {
+        job: Job {
+            change: change.attempt_key(),
+            boot_id: "boot-1".to_owned(),
+            at: Time("2026-03-01T11:58:00Z".parse().unwrap()),
+            runner: Runner::Systemd,
+            before: [].into(),
+            last: true,
+        },
+        runs,
+    }
+}
+
+#[test]
+fn an_installation_that_runs_is_waited_for_and_one_that_ended_is_settled() {
+    let desired = packages("2.9.3-1", &[], Vec::new());
+    let change = set_packages(&desired);
+    let mut running = Fixture::open_driver();
+    running.state.job = Some(job(&change, true));
+    let mut memory = Memory::default().current(&desired);
+    let undo = set_packages(&packages("9", &[], Vec::new()));
+    let at = Time("2026-03-01T11:58:00Z".parse().unwrap());
+    memory.journal.changing(&change, &undo, "boot-1", at);
+    golden_after("installation_runs", &running, &desired, memory);
+    let mut ended = Fixture::open_driver().installed("doca-ofed", package("2.9.3-1"));
+    ended.state.job = Some(job(&change, false));
+    golden("installation_ended", &ended, &desired);
+}
+
+#[test]
+fn a_failed_installation_says_why_and_waits() {
+    let desired = packages("2.9.3-1", &[], Vec::new());
+    let change = set_packages(&desired);
+    let mut memory = Memory::default().current(&desired);
+    memory.attempts.begin(&change, now());
+    memory.attempts.end(&change, Some("SetPackages doca-ofed=2.9.3-1: the repository is not signed (`E: The repository 'x' is not signed.`); unsigned repositories are refused: use a signed one"));
+    golden_after(
+        "installation_failed",
+        &Fixture::open_driver(),
+        &desired,
+        memory,
+    );
+}
+
+fn described() -> Memory {
+    let desired = doca();
+    let plan = planned(&Fixture::open_driver(), &desired, Memory::default());
+    let mut memory = Memory::default().current(&desired);
+    for action in &plan.actions {
+        let at = Time("2026-03-01T11:00:00Z".parse().unwrap());
+        memory
+            .journal
+            .changing(&action.change, action.undo.as_ref().unwrap(), "boot-1", at);
+    }
+    memory
+}
+
+#[test]
+fn a_repository_that_is_not_asked_for_any_more_is_forgotten() {
+    golden_after(
+        "repository_forgotten",
+        &Fixture::open_driver(),
+        &of_driver(Driver::default()),
+        described(),
+    );
+}
+
+#[test]
+fn a_package_that_someone_removed_is_not_installed_again() {
+    golden_after(
+        "removed_by_someone",
+        &Fixture::open_driver(),
+        &doca(),
+        described(),
+    );
+}
+
+#[test]
+fn the_way_back_removes_what_we_installed_and_described() {
+    golden_restore("restore", &Fixture::open_driver(), &described());
+}
