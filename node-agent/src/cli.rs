@@ -1,5 +1,6 @@
-//! The command line: `facts`, `plan`, `apply`, `verify` for a person on the node, `run` for the DaemonSet.
+//! The command line: `facts`, `plan`, `apply`, `verify`, `explain` for a person on the node, `run` for the DaemonSet.
 
+mod explain;
 mod host_args;
 mod offline;
 
@@ -84,6 +85,14 @@ pub enum Command {
         #[command(flatten)]
         config: ConfigArgs,
     },
+    /// Print what a finding means, what is right, how to look and how to fix it; without an id, the list of all.
+    Explain {
+        /// The finding's id, as `PKEY_NOT_GRANTED`.
+        id: Option<String>,
+        /// Write all pages into this directory instead.
+        #[arg(long, value_name = "DIR", conflicts_with = "id")]
+        write: Option<PathBuf>,
+    },
     /// Serve the node: watch its `GpuRdmaNode`, act, report. What the `DaemonSet` runs.
     Run {
         /// Name of this Node.
@@ -167,6 +176,11 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
             restore,
         } => apply_once(&settings, &config, allow, restore).await,
         Command::Verify { config } => verify_once(&settings, &config).await,
+        Command::Explain { id, write: None } => explain::explain(id.as_deref()).map(|()| 0),
+        Command::Explain {
+            write: Some(directory),
+            ..
+        } => explain::write(&directory).map(|()| 0),
         Command::Run { node_name } => {
             let client = kube::Client::try_default()
                 .await

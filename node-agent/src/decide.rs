@@ -19,6 +19,7 @@ use crate::foreign::{self, Foreign, ForeignMemory};
 use crate::gpu_direct;
 use crate::handover::offered;
 use crate::held::Held;
+use crate::inspect;
 use crate::maintenance;
 use crate::observed::{Kept, Observed};
 use crate::own_nics::OwnNics;
@@ -72,6 +73,11 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let previous = previous(observed, &observed.machine, held.all());
     let learned = (learn_rates(observed), OwnNics::learn(observed));
     let machine = prepare(observed, desired, previous.known(), &learned, &mut findings);
+    findings.extend(inspect::findings(
+        &observed.state,
+        &machine,
+        Some(&observed.injection),
+    ));
     let paths = machine.paths();
     let settled = Standing {
         previous: &previous,

@@ -1,225 +1,189 @@
 //! Findings that the agent can make: their stable names and how bad each is. Pure; everybody who decides calls it.
+//! [`catalogue`] has a page for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::node::{Finding, Severity};
 
+pub mod catalogue;
+
 /// Longest message; the whole status must stay below 16 KiB.
 const MESSAGE_LIMIT: usize = 360;
 
-/// The stable name of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FindingId {
+/// Declares [`FindingId`]: what is seen, the name in the API, how bad it is. Its page stands in `findings/catalogue/`.
+macro_rules! findings {
+    ($($(#[$doc:meta])+ $variant:ident = $name:literal, $severity:ident;)+) => {
+        /// The stable name of a finding.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum FindingId { $($(#[$doc])+ $variant,)+ }
+
+        impl FindingId {
+            /// Every finding there is.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The name in the API, and how bad it is.
+            #[must_use]
+            pub fn row(self) -> (&'static str, Severity) {
+                match self { $(Self::$variant => ($name, Severity::$severity),)+ }
+            }
+        }
+    };
+}
+
+findings! {
     /// A field is set whose effect is not built yet.
-    NotYetSupported,
+    NotYetSupported = "NOT_YET_SUPPORTED", Warning;
     /// A field has a value that cannot be carried out.
-    InvalidSpec,
+    InvalidSpec = "INVALID_SPEC", Warning;
     /// Part of the host could not be read.
-    HostUnreadable,
+    HostUnreadable = "HOST_UNREADABLE", Warning;
     /// A file of the agent's own could not be read.
-    StateUnreadable,
+    StateUnreadable = "STATE_UNREADABLE", Warning;
     /// Someone else changes what we set.
-    ForeignOwner,
+    ForeignOwner = "FOREIGN_OWNER", Warning;
     /// Someone else acts on the host now.
-    HostLocked,
+    HostLocked = "HOST_LOCKED", Warning;
     /// An action failed as often as its budget allows.
-    AttemptsExhausted,
+    AttemptsExhausted = "ATTEMPTS_EXHAUSTED", Warning;
     /// There is no openib.conf and nothing that would read one.
-    OpenibConfAbsent,
+    OpenibConfAbsent = "OPENIB_CONF_ABSENT", Warning;
     /// openib.conf is more than assignments.
-    OpenibConfNotPlain,
+    OpenibConfNotPlain = "OPENIB_CONF_NOT_PLAIN", Warning;
     /// A key is assigned more than once.
-    OpenibConfDuplicate,
+    OpenibConfDuplicate = "OPENIB_CONF_DUPLICATE", Info;
     /// A value is written and openibd has not read it yet.
-    OpenibConfNotInEffect,
+    OpenibConfNotInEffect = "OPENIB_CONF_NOT_IN_EFFECT", Warning;
     /// There is an openib.conf and no openibd.
-    OpenibConfWithoutOpenibd,
+    OpenibConfWithoutOpenibd = "OPENIB_CONF_WITHOUT_OPENIBD", Warning;
     /// Another device plugin advertises our GPUs.
-    ForeignGpuAdvertiser,
+    ForeignGpuAdvertiser = "FOREIGN_GPU_ADVERTISER", Error;
     /// The kubelet did not say who holds which device.
-    KubeletUnreachable,
+    KubeletUnreachable = "KUBELET_UNREACHABLE", Warning;
     /// A GPU has no driver.
-    NoGpuDriver,
+    NoGpuDriver = "NO_GPU_DRIVER", Error;
     /// A GPU's UUID could not be read; the last one of this boot is used.
-    GpuUuidUnreadable,
+    GpuUuidUnreadable = "GPU_UUID_UNREADABLE", Warning;
     /// No CDI specification of the NVIDIA toolkit has the GPU.
-    GpuCdiSpecAbsent,
+    GpuCdiSpecAbsent = "GPU_CDI_SPEC_ABSENT", Info;
     /// A CDI specification could not be read.
-    CdiSpecUnreadable,
+    CdiSpecUnreadable = "CDI_SPEC_UNREADABLE", Warning;
     /// A GPU cannot be put into containers.
-    GpuInjectionUnavailable,
+    GpuInjectionUnavailable = "GPU_INJECTION_UNAVAILABLE", Error;
     /// A NIC cannot be put into containers.
-    RdmaInjectionUnavailable,
+    RdmaInjectionUnavailable = "RDMA_INJECTION_UNAVAILABLE", Error;
     /// A GPU or NIC belongs to no device, and why.
-    DeviceLeftOver,
+    DeviceLeftOver = "DEVICE_LEFT_OVER", Info;
     /// A device keeps its old form until it is free.
-    DeviceDeferred,
+    DeviceDeferred = "DEVICE_DEFERRED", Info;
     /// Something that discovery found odd.
-    MachineNote,
+    MachineNote = "MACHINE_NOTE", Info;
     /// The host's firewall keeps out what a job's start needs.
-    FirewallBlocks,
+    FirewallBlocks = "FIREWALL_BLOCKS_BOOTSTRAP", Warning;
     /// The host's firewall is kept by something that this agent does not drive.
-    FirewallNotManaged,
+    FirewallNotManaged = "FIREWALL_NOT_MANAGED", Warning;
     /// The firewall is asked for, and no address range is.
-    FirewallWithoutRange,
+    FirewallWithoutRange = "FIREWALL_WITHOUT_RANGE", Info;
+    /// Ports send traffic between a GPU and its NIC up to the root complex.
+    AcsRedirects = "ACS_REDIRECT_ON_GDR_PATH", Warning;
     /// Access control services stay as they are, and why.
-    AcsNotChanged,
+    AcsNotChanged = "ACS_NOT_CHANGED", Warning;
     /// An IOMMU translates between GPU and NIC.
-    IommuTranslating,
+    IommuTranslating = "IOMMU_TRANSLATING", Warning;
     /// A PCIe setting stays as it is, and why.
-    PcieNotChanged,
+    PcieNotChanged = "PCIE_NOT_CHANGED", Warning;
+    /// A PCIe link has fewer lanes or less speed than its device.
+    PcieLinkDegraded = "PCIE_LINK_DEGRADED", Warning;
+    /// Pods with a network of their own cannot open RDMA devices.
+    RdmaNetnsModeConflict = "RDMA_NETNS_MODE_CONFLICT", Error;
     /// The namespace mode of RDMA devices is written and not in effect.
-    RdmaNetnsNotInEffect,
+    RdmaNetnsNotInEffect = "RDMA_NETNS_NOT_IN_EFFECT", Warning;
     /// A setting is written into firmware and not in effect.
-    FirmwareNotInEffect,
+    FirmwareNotInEffect = "FIRMWARE_NOT_IN_EFFECT", Warning;
     /// A card has another link type and cannot change it.
-    LinkTypeFixed,
+    LinkTypeFixed = "LINK_TYPE_FIXED", Error;
     /// A function carries the node's own traffic and is not touched.
-    ProtectedInterface,
+    ProtectedInterface = "PROTECTED_INTERFACE", Warning;
     /// Containers may lock too little memory.
-    RuntimeMemlockLimited,
+    RuntimeMemlockLimited = "RUNTIME_MEMLOCK_LIMITED", Warning;
     /// A driver that is asked for does not go with the node.
-    CompatibilityRefused,
+    CompatibilityRefused = "COMPATIBILITY_REFUSED", Error;
     /// A driver that is asked for goes with the node, with less than is meant.
-    CompatibilityDoubtful,
+    CompatibilityDoubtful = "COMPATIBILITY_DOUBTFUL", Warning;
     /// The compatibility table says nothing about a driver that is asked for.
-    CompatibilityUnlisted,
+    CompatibilityUnlisted = "COMPATIBILITY_UNLISTED", Info;
     /// The platform does not allow what is asked.
-    UnsupportedPlatform,
+    UnsupportedPlatform = "UNSUPPORTED_PLATFORM", Warning;
     /// A package is held at another version.
-    PackageHeld,
+    PackageHeld = "PACKAGE_HELD", Warning;
     /// The package manager failed.
-    PackageChangeFailed,
+    PackageChangeFailed = "PACKAGE_CHANGE_FAILED", Warning;
     /// Installed modules are not those that are loaded.
-    DriverNotInEffect,
+    DriverNotInEffect = "DRIVER_NOT_IN_EFFECT", Warning;
     /// The driver container's modules are not loaded.
-    DriverContainerNotInEffect,
+    DriverContainerNotInEffect = "DRIVER_CONTAINER_NOT_IN_EFFECT", Warning;
     /// The next kernel has no RDMA or GPU modules.
-    KernelUpgradeNotReady,
+    KernelUpgradeNotReady = "KERNEL_UPGRADE_NOT_READY", Warning;
     /// A build of RDMA or GPU modules failed.
-    OfedDkmsBuildFailed,
+    OfedDkmsBuildFailed = "OFED_DKMS_BUILD_FAILED", Warning;
     /// Modules are built against the OFED of another kernel.
-    OfedDefaultLinkStale,
+    OfedDefaultLinkStale = "OFED_DEFAULT_LINK_STALE", Warning;
     /// RDMA modules are kept from loading by what a driver container left.
-    RdmaModulesBlacklisted,
+    RdmaModulesBlacklisted = "RDMA_MODULES_BLACKLISTED", Warning;
+    /// The device node of RDMA-CM is not there.
+    RdmaUcmNotLoaded = "RDMA_UCM_NOT_LOADED", Warning;
     /// The kernel refuses a module's signature.
-    ModuleSignatureRejected,
+    ModuleSignatureRejected = "MODULE_SIGNATURE_REJECTED", Error;
     /// nvidia-peermem is loaded, and what is on disk would not load again.
-    GpuModulesStale,
+    GpuModulesStale = "GPU_MODULES_STALE_AFTER_OFED_UPGRADE", Error;
     /// nvidia-peermem does not load: it was built against another OFED, or none.
-    PeermemBuiltAgainstOther,
+    PeermemBuiltAgainstOther = "PEERMEM_BUILT_AGAINST_OTHER_OFED", Error;
+    /// nvidia-peermem is loaded where old NCCL releases do not look.
+    PeermemInvisible = "PEERMEM_INVISIBLE_TO_OLD_NCCL", Info;
     /// The RDMA driver offers no peer memory.
-    PeerMemoryApiAbsent,
+    PeerMemoryApiAbsent = "PEER_MEMORY_API_ABSENT", Info;
     /// The kernel has no peer-to-peer DMA.
-    KernelWithoutP2pdma,
+    KernelWithoutP2pdma = "KERNEL_WITHOUT_P2PDMA", Warning;
     /// A GPU that GPU-direct RDMA is not made for.
-    GpuWithoutGpuDirect,
+    GpuWithoutGpuDirect = "GPU_WITHOUT_GPUDIRECT_RDMA", Error;
     /// What is to be done belongs to gpu-operator.
-    GpuOperatorOwnsDriver,
+    GpuOperatorOwnsDriver = "GPU_OPERATOR_OWNS_DRIVER", Info;
     /// There is no way to GPU memory.
-    GpuDirectUnavailable,
+    GpuDirectUnavailable = "GPU_DIRECT_UNAVAILABLE", Error;
     /// Whether there is a way to GPU memory is unknown.
-    GpuDirectUnknown,
+    GpuDirectUnknown = "GPU_DIRECT_UNKNOWN", Warning;
     /// A NIC is the node's own, and is not paired.
-    ManagementInterface,
+    ManagementInterface = "MANAGEMENT_INTERFACE", Info;
     /// An address cannot be given: it is elsewhere, or another one is in its subnet.
-    AddressConflict,
+    AddressConflict = "ADDRESS_CONFLICT", Warning;
     /// There is no interface to give an address to.
-    AddressWithoutInterface,
+    AddressWithoutInterface = "ADDRESS_WITHOUT_INTERFACE", Warning;
     /// Several rails of this node are in one subnet.
-    RailsShareSubnet,
+    RailsShareSubnet = "RAILS_SHARE_SUBNET", Warning;
     /// The driver does not take an MTU.
-    MtuImpossible,
+    MtuImpossible = "MTU_IMPOSSIBLE", Warning;
     /// Interfaces of one path have different MTUs.
-    MtuPathDiffers,
+    MtuPathDiffers = "MTU_PATH_DIFFERS", Info;
+    /// An Ethernet interface leaves room for small RDMA packets only.
+    RoceMtuSmall = "ROCE_ACTIVE_MTU_1024", Warning;
+    /// An RDMA device is a bond, whose ports one connection does not fill.
+    LagNeedsMultiQp = "LAG_NEEDS_MULTI_QP", Info;
     /// The MTU of an InfiniBand group is smaller than asked.
-    IpoibGroupMtu,
+    IpoibGroupMtu = "IPOIB_GROUP_MTU", Warning;
     /// Enhanced IPoIB has no connected mode.
-    IpoibEnhanced,
+    IpoibEnhanced = "IPOIB_ENHANCED", Warning;
     /// The subnet manager has not given a port a `P_Key`.
-    PkeyNotGranted,
+    PkeyNotGranted = "PKEY_NOT_GRANTED", Warning;
     /// A partition's child interface cannot be made.
-    PkeyWithoutInterface,
+    PkeyWithoutInterface = "PKEY_WITHOUT_INTERFACE", Warning;
+    /// The first `P_Key` of a port reaches nobody, and a later one does.
+    DefaultPkeyUnusable = "DEFAULT_PKEY_UNUSABLE", Warning;
     /// The driver cannot set a part of the quality of service.
-    QosUnsupported,
+    QosUnsupported = "QOS_UNSUPPORTED", Warning;
+    /// Findings that did not fit into the status; it makes this one itself ([`crds::node`]).
+    FindingsOmitted = "FINDINGS_OMITTED", Info;
 }
 
 impl FindingId {
-    /// The name in the API, and how bad it is.
-    #[must_use]
-    #[expect(clippy::too_many_lines, reason = "a table: one line for each finding")]
-    pub fn row(self) -> (&'static str, Severity) {
-        use Severity::{Error, Info, Warning};
-        match self {
-            Self::NotYetSupported => ("NOT_YET_SUPPORTED", Warning),
-            Self::InvalidSpec => ("INVALID_SPEC", Warning),
-            Self::HostUnreadable => ("HOST_UNREADABLE", Warning),
-            Self::StateUnreadable => ("STATE_UNREADABLE", Warning),
-            Self::ForeignOwner => ("FOREIGN_OWNER", Warning),
-            Self::HostLocked => ("HOST_LOCKED", Warning),
-            Self::AttemptsExhausted => ("ATTEMPTS_EXHAUSTED", Warning),
-            Self::OpenibConfAbsent => ("OPENIB_CONF_ABSENT", Warning),
-            Self::OpenibConfNotPlain => ("OPENIB_CONF_NOT_PLAIN", Warning),
-            Self::OpenibConfDuplicate => ("OPENIB_CONF_DUPLICATE", Info),
-            Self::OpenibConfNotInEffect => ("OPENIB_CONF_NOT_IN_EFFECT", Warning),
-            Self::OpenibConfWithoutOpenibd => ("OPENIB_CONF_WITHOUT_OPENIBD", Warning),
-            Self::ForeignGpuAdvertiser => ("FOREIGN_GPU_ADVERTISER", Error),
-            Self::KubeletUnreachable => ("KUBELET_UNREACHABLE", Warning),
-            Self::NoGpuDriver => ("NO_GPU_DRIVER", Error),
-            Self::GpuUuidUnreadable => ("GPU_UUID_UNREADABLE", Warning),
-            Self::GpuCdiSpecAbsent => ("GPU_CDI_SPEC_ABSENT", Info),
-            Self::CdiSpecUnreadable => ("CDI_SPEC_UNREADABLE", Warning),
-            Self::GpuInjectionUnavailable => ("GPU_INJECTION_UNAVAILABLE", Error),
-            Self::RdmaInjectionUnavailable => ("RDMA_INJECTION_UNAVAILABLE", Error),
-            Self::DeviceLeftOver => ("DEVICE_LEFT_OVER", Info),
-            Self::DeviceDeferred => ("DEVICE_DEFERRED", Info),
-            Self::MachineNote => ("MACHINE_NOTE", Info),
-            Self::FirewallBlocks => ("FIREWALL_BLOCKS_BOOTSTRAP", Warning),
-            Self::FirewallNotManaged => ("FIREWALL_NOT_MANAGED", Warning),
-            Self::FirewallWithoutRange => ("FIREWALL_WITHOUT_RANGE", Info),
-            Self::AcsNotChanged => ("ACS_NOT_CHANGED", Warning),
-            Self::IommuTranslating => ("IOMMU_TRANSLATING", Warning),
-            Self::PcieNotChanged => ("PCIE_NOT_CHANGED", Warning),
-            Self::RdmaNetnsNotInEffect => ("RDMA_NETNS_NOT_IN_EFFECT", Warning),
-            Self::FirmwareNotInEffect => ("FIRMWARE_NOT_IN_EFFECT", Warning),
-            Self::LinkTypeFixed => ("LINK_TYPE_FIXED", Error),
-            Self::ProtectedInterface => ("PROTECTED_INTERFACE", Warning),
-            Self::RuntimeMemlockLimited => ("RUNTIME_MEMLOCK_LIMITED", Warning),
-            Self::CompatibilityRefused => ("COMPATIBILITY_REFUSED", Error),
-            Self::CompatibilityDoubtful => ("COMPATIBILITY_DOUBTFUL", Warning),
-            Self::CompatibilityUnlisted => ("COMPATIBILITY_UNLISTED", Info),
-            Self::UnsupportedPlatform => ("UNSUPPORTED_PLATFORM", Warning),
-            Self::PackageHeld => ("PACKAGE_HELD", Warning),
-            Self::PackageChangeFailed => ("PACKAGE_CHANGE_FAILED", Warning),
-            Self::DriverNotInEffect => ("DRIVER_NOT_IN_EFFECT", Warning),
-            Self::DriverContainerNotInEffect => ("DRIVER_CONTAINER_NOT_IN_EFFECT", Warning),
-            Self::KernelUpgradeNotReady => ("KERNEL_UPGRADE_NOT_READY", Warning),
-            Self::OfedDkmsBuildFailed => ("OFED_DKMS_BUILD_FAILED", Warning),
-            Self::OfedDefaultLinkStale => ("OFED_DEFAULT_LINK_STALE", Warning),
-            Self::RdmaModulesBlacklisted => ("RDMA_MODULES_BLACKLISTED", Warning),
-            Self::ModuleSignatureRejected => ("MODULE_SIGNATURE_REJECTED", Error),
-            Self::GpuModulesStale => ("GPU_MODULES_STALE_AFTER_OFED_UPGRADE", Error),
-            Self::PeermemBuiltAgainstOther => ("PEERMEM_BUILT_AGAINST_OTHER_OFED", Error),
-            Self::PeerMemoryApiAbsent => ("PEER_MEMORY_API_ABSENT", Info),
-            Self::KernelWithoutP2pdma => ("KERNEL_WITHOUT_P2PDMA", Warning),
-            Self::GpuWithoutGpuDirect => ("GPU_WITHOUT_GPUDIRECT_RDMA", Error),
-            Self::GpuOperatorOwnsDriver => ("GPU_OPERATOR_OWNS_DRIVER", Info),
-            Self::GpuDirectUnavailable => ("GPU_DIRECT_UNAVAILABLE", Error),
-            Self::GpuDirectUnknown => ("GPU_DIRECT_UNKNOWN", Warning),
-            Self::ManagementInterface => ("MANAGEMENT_INTERFACE", Info),
-            Self::AddressConflict => ("ADDRESS_CONFLICT", Warning),
-            Self::AddressWithoutInterface => ("ADDRESS_WITHOUT_INTERFACE", Warning),
-            Self::RailsShareSubnet => ("RAILS_SHARE_SUBNET", Warning),
-            Self::MtuImpossible => ("MTU_IMPOSSIBLE", Warning),
-            Self::MtuPathDiffers => ("MTU_PATH_DIFFERS", Info),
-            Self::IpoibGroupMtu => ("IPOIB_GROUP_MTU", Warning),
-            Self::IpoibEnhanced => ("IPOIB_ENHANCED", Warning),
-            Self::PkeyNotGranted => ("PKEY_NOT_GRANTED", Warning),
-            Self::PkeyWithoutInterface => ("PKEY_WITHOUT_INTERFACE", Warning),
-            Self::QosUnsupported => ("QOS_UNSUPPORTED", Warning),
-        }
-    }
-
     /// The finding about `component`.
     #[must_use]
     pub fn about(self, component: impl Into<String>, message: impl AsRef<str>) -> Finding {

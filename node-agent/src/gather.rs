@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crds::node::Finding;
+use host::facts::tuning::Tuning;
 use host::facts::{Facts, facts};
 use host::machine::Options;
 use host::root::Root;
@@ -75,7 +76,7 @@ pub fn gather_host(
     };
     let mut findings = Vec::new();
     let mut facts = facts(&settings.root, &options, known);
-    facts.tuning = Tools::new(settings).tuning(&facts.machine, asked);
+    facts.tuning = tuning(settings, &facts, known, asked);
     let mut state = host_state(settings, facts, &mut findings)?;
     state.node_addresses.clone_from(&settings.node_addresses);
     unreadable_built_in(&state.facts, &mut findings);
@@ -83,7 +84,9 @@ pub fn gather_host(
     let machine = machine(&state.facts, &mut findings);
     let injection = injection(settings, &machine, &mut findings);
     if let Some(why) = kubelet.silence() {
-        let message = format!("{why}. Devices admitted before stay; others wait for the answer");
+        let message = format!(
+            "{why}. Devices admitted before stay; others wait for the answer: start the kubelet, or name its directory in --kubelet-root"
+        );
         findings.push(FindingId::KubeletUnreachable.about("kubelet", message));
     }
     let platform = Platform::from(&state.facts);
@@ -96,6 +99,24 @@ pub fn gather_host(
         before,
         findings,
     })
+}
+
+/// Configuration spaces are slow to read and change seldom: where nothing is asked of them and no port redirected, what was
+/// read counts as long as the functions are the same.
+fn tuning(settings: &Settings, facts: &Facts, known: Option<&Facts>, mut asked: Asked) -> Tuning {
+    let same = |known: &&Facts| known.machine.functions == facts.machine.functions;
+    let quiet = |known: &&Facts| {
+        let acs = known.tuning.pcie.values().map(|function| &function.acs);
+        acs.filter_map(Fact::known).all(|acs| acs.redirects() == 0)
+    };
+    let before = known.filter(same).filter(quiet);
+    let before = before.filter(|_| !asked.scope.pcie);
+    asked.scope.pcie = before.is_none();
+    let mut tuning = Tools::new(settings).tuning(&facts.machine, asked);
+    if let Some(before) = before {
+        tuning.pcie.clone_from(&before.tuning.pcie);
+    }
+    tuning
 }
 
 /// The facts, with what only the host's own tools and the agent's own files say.
@@ -181,7 +202,8 @@ fn injection(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>
         toolkit(root, directory, &mut found);
     }
     for (path, why) in &found.unreadable {
-        findings.push(FindingId::CdiSpecUnreadable.about(path, why));
+        let message = format!("{why}: write it anew (`nvidia-ctk cdi generate`) or remove it");
+        findings.push(FindingId::CdiSpecUnreadable.about(path, message));
     }
     let wanted = injection::wanted_nodes(&machine.gpus, &machine.nics);
     found.nodes = wanted

@@ -72,6 +72,18 @@ impl HostState {
         }
     }
 
+    /// Whether this is a virtual machine: its processor or its product's name says so. An Arm processor does not.
+    #[must_use]
+    pub fn guest(&self) -> Fact<bool> {
+        let names = [&self.facts.product, &self.facts.vendor];
+        let says_so = ["QEMU", "KVM", "Virtual", "VMware", "Xen"];
+        let mut names = names.into_iter().filter_map(|name| name.fact.known());
+        if names.any(|name| says_so.iter().any(|word| name.contains(word))) {
+            return Fact::Known(true);
+        }
+        self.facts.tuning.hypervisor.clone()
+    }
+
     /// Whether the running RDMA driver is an out-of-tree one (`MLNX_OFED` or DOCA-OFED).
     #[must_use]
     pub fn ofed(&self) -> bool {

@@ -76,7 +76,8 @@ pub fn wanted_nodes(gpus: &[Gpu], nics: &[Nic]) -> BTreeSet<String> {
 const CTL: &str = "/dev/nvidiactl";
 const UVM: &str = "/dev/nvidia-uvm";
 const UVM_TOOLS: &str = "/dev/nvidia-uvm-tools";
-const RDMA_CM: &str = "/dev/infiniband/rdma_cm";
+/// The device node of RDMA-CM.
+pub const RDMA_CM: &str = "/dev/infiniband/rdma_cm";
 
 fn uverbs(number: u32) -> String {
     format!("/dev/infiniband/uverbs{number}")

@@ -2,7 +2,8 @@
 //!
 //! One file per step: [`gather`] reads, [`decide`] is pure, [`apply`] and [`execute`] write, [`report`] builds the status;
 //! [`cycle`] is one turn of all and [`run`] the loop. What a decision is made of has a pure file each: [`desired`],
-//! [`planner`], [`evidence`], [`previous`], [`settle`], [`devices`], [`admission`], [`foreign`], [`cdi`], [`conditions`].
+//! [`planner`], [`evidence`], [`previous`], [`settle`], [`devices`], [`admission`], [`foreign`], [`cdi`], [`inspect`],
+//! [`conditions`].
 //! Only [`store`] writes to the host and only [`host::program`] starts a process.
 
 pub mod action;
@@ -30,6 +31,7 @@ pub mod handover;
 pub mod held;
 pub mod host_state;
 pub mod injection;
+pub mod inspect;
 pub mod job;
 pub mod journal;
 pub mod lock;

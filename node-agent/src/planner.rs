@@ -23,7 +23,9 @@ mod openib;
 mod restore;
 mod tuning;
 
+pub(crate) use fabric::ROCE_HEADERS;
 pub use restore::restore;
+pub(crate) use tuning::needless_redirects;
 
 /// Everything that the planner remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

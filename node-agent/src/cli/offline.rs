@@ -11,6 +11,7 @@ use crate::desired::Desired;
 use crate::findings;
 use crate::gather::machine;
 use crate::host_state::HostState;
+use crate::inspect;
 use crate::own_nics::OwnNics;
 use crate::planner::{self, Memory, Plan, World};
 use crate::render;
@@ -51,6 +52,7 @@ fn plan_from(state: &HostState, desired: &Desired, now: Timestamp) -> Plan {
     let kept = KeptRoles::new();
     roles::assign(&mut machine, &desired.config.nics, &kept, &own.nics);
     findings.extend(own.findings(&machine));
+    findings.extend(inspect::findings(state, &machine, None));
     let mut plan = planner::plan(&World {
         state,
         machine: &machine,

@@ -23,6 +23,8 @@ use crate::findings::FindingId;
 use crate::protected::protected;
 use crate::roles;
 
+pub(crate) use mtu::HEADERS as ROCE_HEADERS;
+
 /// A NIC that is configured.
 struct Site<'a> {
     nic: &'a Nic,

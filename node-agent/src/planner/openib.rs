@@ -113,7 +113,7 @@ impl Key<'_> {
         }
         let lines: Vec<String> = overridden.iter().map(ToString::to_string).collect();
         let message = format!(
-            "{} is assigned more than once; the last assignment counts, line {} has no effect",
+            "{} is assigned more than once; the last assignment counts, line {} has no effect: remove it",
             self.name,
             lines.join(", ")
         );

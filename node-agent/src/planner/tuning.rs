@@ -17,6 +17,8 @@ use topology::pci::PciAddress;
 use super::{Plan, World};
 use crate::host_state::HostState;
 
+pub(crate) use acs::needless as needless_redirects;
+
 pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
     let config = &world.desired.config;
     memlock::find(plan, world);

@@ -35,9 +35,28 @@ fn help_names_every_command() {
         .output()
         .unwrap();
     let help = text(&output);
-    for command in ["facts", "plan", "apply", "verify", "run", "--root"] {
+    for command in [
+        "facts", "plan", "apply", "verify", "explain", "run", "--root",
+    ] {
         assert!(help.contains(command), "{command} is missing in\n{help}");
     }
+}
+
+#[test]
+fn a_finding_is_explained_and_a_wrong_name_gets_near_ones() {
+    let node = Node::new("nvidia-dgx-h100");
+    let page = text(&agent(&node, &["explain", "pkey_not_granted"]));
+    assert!(page.starts_with("# PKEY_NOT_GRANTED\n"), "{page}");
+    assert!(page.contains("partitions.conf"), "{page}");
+    let all = text(&agent(&node, &["explain"]));
+    assert!(all.contains("| [ROCE_ACTIVE_MTU_1024]"), "{all}");
+    let wrong = agent(&node, &["explain", "PKEY_GRANTED"]);
+    assert!(!wrong.status.success());
+    assert!(
+        text(&wrong).contains("PKEY_NOT_GRANTED"),
+        "{}",
+        text(&wrong)
+    );
 }
 
 #[test]

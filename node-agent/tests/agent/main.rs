@@ -11,5 +11,6 @@ mod common;
 mod faults;
 mod grant;
 mod live;
+mod reports;
 mod state;
 mod turn;

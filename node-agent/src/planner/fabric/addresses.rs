@@ -68,7 +68,9 @@ fn interface<'s, 'a>(
     let mut on_rail = sites.iter().filter(is_of);
     let (first, second) = (on_rail.next(), on_rail.next());
     let why = match (first, second) {
-        (None, _) => format!("no NIC that is configured is on it, so nothing has {address}"),
+        (None, _) => format!(
+            "no NIC that is configured is on it, so nothing has {address}: correct fabric.rails, or the rule of `nics` that leaves the NIC out"
+        ),
         (Some(a), Some(b)) if a.carrier().map(|c| c.0) != b.carrier().map(|c| c.0) => format!(
             "{} and {} are both on it, and {address} is for one; give each NIC a rail of its own",
             a.nic.name(),
@@ -77,7 +79,7 @@ fn interface<'s, 'a>(
         (Some(site), _) => match site.carrier() {
             Some((netdev, link)) => return Some((site, netdev, link)),
             None => format!(
-                "{} has no interface in the host's network namespace, so nothing has {address}",
+                "{} has no interface in the host's network namespace, so nothing has {address}: end the pod that has it, or load the driver",
                 site.nic.name()
             ),
         },

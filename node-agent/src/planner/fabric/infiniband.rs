@@ -230,7 +230,7 @@ fn granted(plan: &mut Plan, world: &World<'_>, site: &Site<'_>, pkey: u16) -> Op
 fn differs(plan: &mut Plan, name: &str, child: &Link, parent: &Netdev, of_parent: &Link) {
     if child.mtu != of_parent.mtu {
         let message = format!(
-            "the child {name} has an MTU of {}, its parent {parent} {}: its group was made with another MTU by the subnet manager",
+            "the child {name} has an MTU of {}, its parent {parent} {}: its group was made with another MTU by the subnet manager (partitions.conf: mtu=5 is 4096)",
             child.mtu, of_parent.mtu
         );
         plan.find(FindingId::MtuPathDiffers, name, message);

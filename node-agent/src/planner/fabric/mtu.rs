@@ -7,7 +7,7 @@ use crate::action::{FabricChange, Netdev};
 use crate::findings::FindingId;
 
 /// Bytes that a `RoCE` packet's headers take at most: `iboe_get_mtu` of `include/rdma/ib_addr.h`.
-const HEADERS: u32 = 96;
+pub(crate) const HEADERS: u32 = 96;
 
 pub(super) fn plan(plan: &mut Plan, world: &World<'_>, site: &Site<'_>) {
     let fabric = &world.desired.config.fabric;

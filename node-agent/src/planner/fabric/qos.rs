@@ -67,7 +67,10 @@ fn table<'a, T>(
     match &found.fact {
         Fact::Known(table) => return Some(table),
         Fact::Absent => {
-            let message = format!("{what}: the driver of {netdev} has none ({})", found.source);
+            let message = format!(
+                "{what}: the driver of {netdev} has none ({}). Install DOCA-OFED, or take the field out",
+                found.source
+            );
             plan.find(FindingId::QosUnsupported, &netdev.name, message);
         }
         Fact::Unreadable(why) => {

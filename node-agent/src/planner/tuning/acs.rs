@@ -15,6 +15,7 @@ use super::super::{Plan, World};
 use super::{locked_down, tuning};
 use crate::action::{Change, TuningChange, redirects};
 use crate::findings::FindingId;
+use crate::host_state::HostState;
 
 /// Vendor and device of functions whose presence on the path means that `rdma_topo` has to say what is right: root ports of
 /// Grace and Vera, switches in NICs, the data-direct function.
@@ -35,7 +36,7 @@ pub(super) fn disable(plan: &mut Plan, world: &World<'_>) {
     if ports.is_empty() {
         return;
     }
-    if let Some(why) = locked_down(world.state).or_else(|| guest(world)) {
+    if let Some(why) = locked_down(world.state).or_else(|| guest(world.state)) {
         return plan.find(FindingId::AcsNotChanged, "acs", why);
     }
     for (port, tops) in ports {
@@ -44,25 +45,32 @@ pub(super) fn disable(plan: &mut Plan, world: &World<'_>) {
 }
 
 /// In a guest the hypervisor decides, and the ports may be its inventions.
-fn guest(world: &World<'_>) -> Option<String> {
-    let facts = &world.state.facts;
-    let product = facts.product.fact.known().cloned().unwrap_or_default();
-    let vendor = facts.vendor.fact.known().cloned().unwrap_or_default();
-    // An Arm processor does not say that it is virtual.
-    let says_so = ["QEMU", "KVM", "Virtual", "VMware", "Xen"]
-        .iter()
-        .any(|word| product.contains(word) || vendor.contains(word));
-    match &tuning(world.state).hypervisor {
-        Fact::Known(true) => {}
-        _ if says_so => {}
-        Fact::Known(false) | Fact::Absent => return None,
-        Fact::Unreadable(why) => {
-            return Some(format!(
-                "whether this is a virtual machine is unknown: {why}"
-            ));
+fn guest(state: &HostState) -> Option<String> {
+    match state.guest() {
+        Fact::Known(true) => {
+            Some("this is a virtual machine: the ports' ACS is its host's to set".to_owned())
         }
+        Fact::Known(false) | Fact::Absent => None,
+        Fact::Unreadable(why) => Some(format!(
+            "whether this is a virtual machine is unknown: {why}"
+        )),
     }
-    Some("this is a virtual machine: the ports' ACS is its host's to set".to_owned())
+}
+
+/// Ports that surely redirect between a GPU and its NIC, and need not. What protects, and what is unknown, is none of them.
+pub(crate) fn needless(state: &HostState, machine: &Machine) -> Vec<PciAddress> {
+    let redirects = |port: &PciAddress| {
+        let acs = tuning(state).pcie.get(port).map(|function| &function.acs);
+        matches!(acs, Some(Fact::Known(acs)) if acs.redirects() != 0)
+    };
+    if guest(state).is_some() {
+        return Vec::new();
+    }
+    ports(machine)
+        .into_iter()
+        .filter(|(port, tops)| redirects(port) && refusal(state, machine, tops).is_none())
+        .map(|(port, _)| port)
+        .collect()
 }
 
 fn port_of(plan: &mut Plan, world: &World<'_>, port: PciAddress, tops: &BTreeSet<PciAddress>) {
@@ -84,7 +92,7 @@ fn port_of(plan: &mut Plan, world: &World<'_>, port: PciAddress, tops: &BTreeSet
             );
         }
     };
-    match refusal(world, tops) {
+    match refusal(world.state, world.machine, tops) {
         Some((id, why)) => plan.find(
             id,
             component,
@@ -102,8 +110,11 @@ fn clear(plan: &mut Plan, world: &World<'_>, port: PciAddress, acs: AcsBits) {
 
 /// Why the ports of a path are left as they are, all of them: half a path that is direct is none. Looked at is everything
 /// below the uppermost bridges of both ends.
-fn refusal(world: &World<'_>, tops: &BTreeSet<PciAddress>) -> Option<(FindingId, String)> {
-    let machine = world.machine;
+fn refusal(
+    state: &HostState,
+    machine: &Machine,
+    tops: &BTreeSet<PciAddress>,
+) -> Option<(FindingId, String)> {
     let is_below = |pci: &&PciAddress| {
         tops.contains(*pci)
             || above(machine, **pci)
@@ -112,9 +123,9 @@ fn refusal(world: &World<'_>, tops: &BTreeSet<PciAddress>) -> Option<(FindingId,
     };
     let below: Vec<_> = machine.functions.keys().filter(is_below).copied().collect();
     own_rules(machine, &below)
-        .or_else(|| held_by_guest(world, &below))
+        .or_else(|| held_by_guest(state, &below))
         .map(|why| (FindingId::AcsNotChanged, why))
-        .or_else(|| translated(world, &below))
+        .or_else(|| translated(state, machine, &below))
 }
 
 fn own_rules(machine: &Machine, below: &[PciAddress]) -> Option<String> {
@@ -132,8 +143,8 @@ fn own_rules(machine: &Machine, below: &[PciAddress]) -> Option<String> {
     ))
 }
 
-fn held_by_guest(world: &World<'_>, below: &[PciAddress]) -> Option<String> {
-    match &tuning(world.state).passed_through {
+fn held_by_guest(state: &HostState, below: &[PciAddress]) -> Option<String> {
+    match &tuning(state).passed_through {
         Fact::Known(held) => below.iter().find_map(|pci| {
             let driver = held.get(pci)?;
             Some(format!("{pci} below the same bridge belongs to {driver}: a guest may hold it, and ACS keeps guests apart"))
@@ -144,11 +155,15 @@ fn held_by_guest(world: &World<'_>, below: &[PciAddress]) -> Option<String> {
 }
 
 /// An IOMMU that translates, or address translation that is on.
-fn translated(world: &World<'_>, below: &[PciAddress]) -> Option<(FindingId, String)> {
-    let pcie = &tuning(world.state).pcie;
-    let gpus = world.machine.gpus.iter().filter_map(|gpu| gpu.pci);
+fn translated(
+    state: &HostState,
+    machine: &Machine,
+    below: &[PciAddress],
+) -> Option<(FindingId, String)> {
+    let pcie = &tuning(state).pcie;
+    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci);
     let ends: BTreeSet<_> = gpus
-        .chain(world.machine.nics.iter().filter_map(|nic| nic.pci))
+        .chain(machine.nics.iter().filter_map(|nic| nic.pci))
         .collect();
     for (pci, function) in below
         .iter()

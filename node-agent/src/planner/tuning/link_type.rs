@@ -37,7 +37,7 @@ pub(super) fn set(
                 Fact::Known(now) if *now == layer => {}
                 Fact::Unreadable(why) => plan.find(FindingId::HostUnreadable, nic.name(), why),
                 Fact::Known(_) | Fact::Absent if protected.contains(&function) => {
-                    let message = "its link type differs, and it carries the node's own traffic: it is not touched";
+                    let message = "its link type differs, and it carries the node's own traffic: it is not touched. Set LINK_TYPE by hand (mstconfig)";
                     plan.find(FindingId::ProtectedInterface, nic.name(), message);
                 }
                 Fact::Known(_) | Fact::Absent => port_of(
