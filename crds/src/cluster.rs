@@ -17,7 +17,7 @@ pub use device_plugin::{
 pub use driver::{
     Driver, DriverContainer, DriverSource, HostPackages, PackageRepository, Precompiled,
 };
-pub use status::{GpuRdmaClusterStatus, NodeSummary};
+pub use status::{GpuRdmaClusterStatus, NodeSummary, RailLayout, RailSlot};
 pub use upgrade::{Upgrade, Workloads};
 
 use crate::fabric::{Fabric, NicRule, Tuning};

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use infiniband::{InfiniBand, Ipoib, IpoibMode, Membership, Partition};
-pub use nic::{NicMatch, NicRole, NicRule};
+pub use nic::{NicMatch, NicRole, NicRule, NicTraits};
 pub use roce::{Roce, RoceVersion, TrafficClass};
 pub use tuning::{Acs, RdmaNetns, Tuning};
 

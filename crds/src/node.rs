@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 pub use bounded::MAX_STATUS_BYTES;
 pub use status::{
-    ActionStatus, Cost, Finding, GpuRdmaNodeStatus, MachineSummary, MaintenanceStatus, PairStatus,
-    Phase, PlanStatus, Severity,
+    ActionStatus, Cost, Finding, GpuRdmaNodeStatus, MachineSummary, MaintenanceStatus, NicStatus,
+    PairStatus, Phase, PlanStatus, Severity,
 };
 
 use crate::cluster::{DevicePlugin, Driver, GpuDirect, Mode};

@@ -220,6 +220,14 @@ names! {
         HostUnreadable,
         /// Fields are set whose effect is not built yet.
         NotYetSupported,
+        /// The NICs fit several known hardware layouts, which disagree about their rails.
+        RailsAmbiguous,
+        /// Two NICs of the node are on one rail.
+        RailShared,
+        /// No more hardware layouts can be kept.
+        RailLayoutsFull,
+        /// A rail's address range has no address left for the node.
+        AddressesExhausted,
     }
 }
 

@@ -2,13 +2,11 @@
 //! and keeps the cluster from Ready.
 
 use crate::cluster::{DevicePlugin, GpuRdmaClusterSpec, Inject, Takeover};
-use crate::fabric::Fabric;
 
 /// Paths of the fields that are set and whose effect is not built yet, sorted.
 #[must_use]
 pub fn not_yet_supported(spec: &GpuRdmaClusterSpec) -> Vec<&'static str> {
     let mut fields = Vec::new();
-    fabric(&spec.fabric, &mut fields);
     device_plugin(&spec.device_plugin, &mut fields);
     fields.sort_unstable();
     fields
@@ -18,23 +16,6 @@ fn push(fields: &mut Vec<&'static str>, path: &'static str, set: bool) {
     if set {
         fields.push(path);
     }
-}
-
-/// Rails and addresses wait for the operator, which does not give them to nodes yet. Destructured without `..`: a new field
-/// does not compile until its support is decided.
-fn fabric(fabric: &Fabric, fields: &mut Vec<&'static str>) {
-    let Fabric {
-        link_layer: _,
-        rdma_mtu: _,
-        infiniband: _,
-        roce: _,
-        rails,
-        addresses,
-        firewall: _,
-        traffic_classes: _,
-    } = fabric;
-    push(fields, "fabric.rails", !rails.is_empty());
-    push(fields, "fabric.addresses", !addresses.is_empty());
 }
 
 fn device_plugin(plugin: &DevicePlugin, fields: &mut Vec<&'static str>) {

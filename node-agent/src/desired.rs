@@ -126,18 +126,18 @@ impl Desired {
     /// Whether anything is asked of network interfaces or ports.
     #[must_use]
     pub fn asks_of_network(&self) -> bool {
-        let NodeConfig {
-            fabric, addresses, ..
-        } = &self.config;
+        let given = &self.config.addresses;
         let Fabric {
             rdma_mtu,
             infiniband,
             roce,
             traffic_classes,
+            addresses,
             ..
-        } = fabric;
+        } = &self.config.fabric;
         let ports = rdma_mtu.is_some() || infiniband.is_some() || roce.is_some();
-        ports || !traffic_classes.is_empty() || !addresses.is_empty()
+        // Of ranges without an address yet the operator wants to know what is in use there.
+        ports || !traffic_classes.is_empty() || !addresses.is_empty() || !given.is_empty()
     }
 
     /// How much of the network has to be read for that.
@@ -247,9 +247,6 @@ fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<Str
     keys
 }
 
-/// Fields whose missing part is the operator's: the agent does all that `rails` and `addresses` of the node ask.
-const OF_OPERATOR: [&str; 2] = ["fabric.addresses", "fabric.rails"];
-
 /// Destructured without `..`: a new field does not compile until its support is decided.
 fn unsupported(config: &NodeConfig) -> Vec<String> {
     let NodeConfig {
@@ -273,7 +270,6 @@ fn unsupported(config: &NodeConfig) -> Vec<String> {
     };
     let mut fields: Vec<String> = crds::support::not_yet_supported(&spec)
         .into_iter()
-        .filter(|field| !OF_OPERATOR.contains(field))
         .map(str::to_owned)
         .collect();
     fields.sort_unstable();

@@ -1,6 +1,9 @@
 //! Decides what to change on a host: [`World`] → [`Plan`]. Pure; called by [`crate::decide`] once per
 //! cycle. What cannot or must not be done becomes a finding, never a half-done action.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use crds::node::{Cost, Finding, PlanStatus};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -87,6 +90,9 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// What was found on the way.
     pub findings: Vec<Finding>,
+    /// Addresses in the ranges of the rails that are here, or on a link, and not by the operator's word.
+    #[serde(skip)]
+    pub in_use: BTreeSet<IpAddr>,
 }
 
 impl Plan {

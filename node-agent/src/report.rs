@@ -3,17 +3,21 @@
 
 use crds::GpuRdmaNodeStatus;
 use crds::cluster::Mode;
-use crds::node::{Finding, MachineSummary, MaintenanceStatus, PairStatus, PlanStatus, Severity};
+use crds::node::{
+    Finding, MachineSummary, MaintenanceStatus, NicStatus, PairStatus, PlanStatus, Severity,
+};
 use k8s_openapi::jiff::Timestamp;
 use topology::distance::Distance;
-use topology::machine::{LinkLayer, Machine, NicRole};
+use topology::machine::{LinkLayer, Machine, Nic, NicRole};
 use topology::node_file::NodeDevice;
+use topology::pci::PciAddress;
 
 use crate::conditions::{Judge, with_times};
 use crate::decide::Decision;
 use crate::desired::Desired;
 use crate::findings::shorten;
 use crate::observed::Observed;
+use crate::roles;
 
 /// Largest status in bytes of JSON; the promise is 16 KiB.
 const LIMIT: usize = 15 * 1024;
@@ -23,6 +27,12 @@ const FINDINGS: usize = 24;
 const PAIRS: usize = 32;
 /// Most NICs shown of a pair.
 const NICS: usize = 16;
+/// Most NICs in a status.
+const NIC_ROWS: usize = 64;
+/// Most interfaces shown of a NIC.
+const NETDEVS: usize = 4;
+/// Most addresses of others in a status.
+const ADDRESSES: usize = 32;
 /// Longest reason of a pair.
 const REASON: usize = 96;
 
@@ -51,6 +61,8 @@ pub fn status(
         phase,
         summary: summary(observed, decision),
         pairs: pairs(decision),
+        nics: nics(desired, decision),
+        addresses_in_use: addresses_in_use(decision),
         findings: Vec::new(),
         plan: plan(desired, decision)?,
         maintenance: maintenance(decision),
@@ -178,6 +190,38 @@ fn pair(device: &NodeDevice) -> PairStatus {
             shorten(&device.reason, REASON)
         },
     }
+}
+
+/// Without virtual functions: they share the port, and so the rail, of the device that they belong to.
+fn nics(desired: &Desired, decision: &Decision) -> Vec<NicStatus> {
+    let (rails, _) = roles::rails(&desired.config.rails);
+    let own = |nic: &&Nic| nic.physfn.is_none();
+    let mut nics: Vec<_> = decision.machine.nics.iter().filter(own).collect();
+    nics.sort_by_key(|nic| nic.pci);
+    let shown = nics.into_iter().filter_map(|nic| {
+        let pci = nic.pci?;
+        Some(self::nic(nic, pci, rails.get(&pci).copied()))
+    });
+    shown.take(NIC_ROWS).collect()
+}
+
+fn nic(nic: &Nic, pci: PciAddress, rail: Option<u32>) -> NicStatus {
+    let product = nic.ids.known();
+    NicStatus {
+        pci: pci.to_string(),
+        rdma: nic.rdma.clone(),
+        product: product.map(|(vendor, device)| format!("{vendor:04x}:{device:04x}")),
+        netdevs: nic.netdevs.iter().take(NETDEVS).cloned().collect(),
+        role: roles::shown(nic.role),
+        link_layers: roles::link_layers(nic),
+        rate: roles::rate(nic),
+        rail,
+    }
+}
+
+fn addresses_in_use(decision: &Decision) -> Vec<String> {
+    let addresses = decision.plan.in_use.iter().take(ADDRESSES);
+    addresses.map(ToString::to_string).collect()
 }
 
 /// The worst of them, and how many more there are.

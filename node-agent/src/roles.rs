@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::fabric::{LinkLayer, NicMatch, NicRole, NicRule};
+use crds::fabric::{LinkLayer, NicMatch, NicRole, NicRule, NicTraits};
 use crds::node::{Finding, NicRail};
 use topology::machine::{self, Machine, Nic};
 use topology::partition::{Partition, nic_key};
@@ -57,11 +57,9 @@ pub fn assign(machine: &mut Machine, rules: &[NicRule], kept: &KeptRoles, own: &
 
 /// Whether all but an unknown rate matches.
 fn is_undecided(rule: &NicMatch, nic: &Nic) -> bool {
-    let without = NicMatch {
-        min_rate: None,
-        ..rule.clone()
-    };
-    rule.min_rate.is_some() && !rates::is_known(nic) && matches(&without, nic)
+    rule.min_rate.is_some()
+        && !rates::is_known(nic)
+        && with_traits(nic, |nic| rule.is_undecided(nic))
 }
 
 /// Rail of each NIC by PCI address; an address that is none is a finding.
@@ -81,53 +79,43 @@ pub fn rails(rails: &[NicRail]) -> (BTreeMap<PciAddress, u32>, Vec<Finding>) {
     (map, findings)
 }
 
-/// Whether everything that the rule names is so. Destructured without `..`: a new field cannot be forgotten.
+/// Whether everything that the rule names is so.
 #[must_use]
 pub fn matches(rule: &NicMatch, nic: &Nic) -> bool {
-    let NicMatch {
-        pci,
-        netdev,
-        rdma,
-        link_layer,
-        min_rate,
-    } = rule;
-    let named = |pattern: &Option<String>, names: &[String]| {
-        pattern
-            .as_ref()
-            .is_none_or(|pattern| names.iter().any(|name| glob(pattern, name)))
-    };
-    let pcis: Vec<String> = nic.pci.iter().map(ToString::to_string).collect();
-    named(pci, &pcis)
-        && named(netdev, &nic.netdevs)
-        && named(rdma, &nic.rdma.clone().into_iter().collect::<Vec<_>>())
-        && link_layer.is_none_or(|wanted| has_layer(nic, wanted))
-        && min_rate.is_none_or(|gbps| has_rate(nic, gbps))
+    with_traits(nic, |nic| rule.matches(nic))
 }
 
-/// Equality, or a common beginning where the pattern ends in `*`.
-fn glob(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix),
-        None => name == pattern,
-    }
+fn with_traits<T>(nic: &Nic, look: impl FnOnce(&NicTraits<'_>) -> T) -> T {
+    let pci = nic.pci.map(|pci| pci.to_string());
+    look(&NicTraits {
+        pci: pci.as_deref(),
+        netdevs: &nic.netdevs,
+        rdma: nic.rdma.as_deref(),
+        link_layers: &link_layers(nic),
+        rate: rate(nic),
+    })
 }
 
-/// A port whose link layer is unknown matches nothing.
-fn has_layer(nic: &Nic, wanted: LinkLayer) -> bool {
-    let wanted = match wanted {
-        LinkLayer::InfiniBand => machine::LinkLayer::InfiniBand,
-        LinkLayer::Ethernet => machine::LinkLayer::Ethernet,
-    };
-    nic.ports
-        .iter()
-        .any(|port| port.link_layer.known() == Some(&wanted))
+/// Link layers of the ports, as far as they are known.
+#[must_use]
+pub fn link_layers(nic: &Nic) -> Vec<LinkLayer> {
+    let known = nic.ports.iter().filter_map(|port| port.link_layer.known());
+    let mut layers: Vec<_> = known.copied().collect();
+    layers.sort_unstable();
+    layers.dedup();
+    let layers = layers.into_iter().map(|layer| match layer {
+        machine::LinkLayer::InfiniBand => LinkLayer::InfiniBand,
+        machine::LinkLayer::Ethernet => LinkLayer::Ethernet,
+    });
+    layers.collect()
 }
 
-fn has_rate(nic: &Nic, gbps: u32) -> bool {
-    let mbps = u64::from(gbps) * 1000;
-    nic.ports
-        .iter()
-        .any(|port| port.rate_mbps.known().is_some_and(|rate| *rate >= mbps))
+/// The highest rate of the ports in whole Gb/s.
+#[must_use]
+pub fn rate(nic: &Nic) -> Option<u32> {
+    let rates = nic.ports.iter().filter_map(|port| port.rate_mbps.known());
+    let highest = rates.max()?;
+    Some(u32::try_from(highest / 1000).unwrap_or(u32::MAX))
 }
 
 fn role(role: NicRole) -> machine::NicRole {
@@ -136,6 +124,17 @@ fn role(role: NicRole) -> machine::NicRole {
         NicRole::Storage => machine::NicRole::Storage,
         NicRole::Management => machine::NicRole::Management,
         NicRole::Ignore => machine::NicRole::Ignore,
+    }
+}
+
+/// The role as the API spells it.
+#[must_use]
+pub fn shown(role: machine::NicRole) -> NicRole {
+    match role {
+        machine::NicRole::Compute => NicRole::Compute,
+        machine::NicRole::Storage => NicRole::Storage,
+        machine::NicRole::Management => NicRole::Management,
+        machine::NicRole::Ignore => NicRole::Ignore,
     }
 }
 

@@ -78,6 +78,8 @@ async fn write(
         untaint,
         forget,
         maintenance,
+        // Said in the status; what of it is new is in the objects.
+        network: _,
     } = changes;
     let applied = &mut outcome.applied;
     let sets = Api::<DaemonSet>::namespaced(client.clone(), namespace);

@@ -23,6 +23,7 @@ use crate::error::{Category, Error};
 use crate::events::Events;
 use crate::gather::{Snapshot, gather};
 use crate::guarded::Guarded;
+use crate::ledger::Ledger;
 use crate::maintenance::Hands;
 use crate::metrics::Metrics;
 use crate::plan::{Changes, Settings, plan};
@@ -49,6 +50,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// Delays after failures.
     pub backoff: Backoff,
+    /// Rails and addresses that the caches may not show yet.
+    pub ledger: Ledger,
     /// The operator's configuration.
     pub config: Config,
     /// The operator's namespace.
@@ -140,6 +143,7 @@ struct Findings {
 
 fn look(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Findings, Error> {
     let snapshot = gather(&context.stores, &context.namespace)?.with(cluster);
+    let snapshot = context.ledger.overlay(snapshot);
     let validated = snapshot.validated();
     let assignments = assign(&validated, &snapshot.nodes, &snapshot.present());
     let settings = Settings {
@@ -154,6 +158,7 @@ fn look(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Findings, Er
         &cluster.name_any(),
         Timestamp::now(),
     );
+    context.ledger.note(cluster.uid(), &changes);
     Ok(Findings {
         snapshot,
         validated,
@@ -172,6 +177,7 @@ async fn converge(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Ac
         validated: &findings.validated,
         assignments: &findings.assignments,
         maintenance: &findings.changes.maintenance,
+        network: findings.changes.network.as_ref(),
         failure: failure.as_deref(),
     };
     let built = status::build(inputs, Timestamp::now());
@@ -271,6 +277,7 @@ async fn release(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Act
     let changes = look(cluster, context)?.changes;
     if changes.holds_nothing() {
         context.metrics.forget(&cluster.name_any());
+        context.ledger.forget(cluster.uid().as_deref());
         return Ok(Action::await_change());
     }
     if let Some(note) = waits_for(&changes) {

@@ -2,10 +2,12 @@
 //! they are cached, so that five thousand nodes stay small; [`crate::gather`] makes facts of what is cached.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use crds::names::{DO_NOT_DISRUPT, DRIVER_LABEL, MAINTENANCE_TAINT};
 use k8s_openapi::api::core::v1::{
-    Container, Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodCondition, PodSpec, PodStatus,
+    Container, Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Pod, PodCondition, PodSpec,
+    PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
@@ -40,6 +42,8 @@ pub struct NodeFacts {
     pub cordoned: bool,
     /// Whether its Ready condition is there and not true. A node that has none yet has not been heard of.
     pub not_ready: bool,
+    /// Its own addresses.
+    pub addresses: BTreeSet<IpAddr>,
 }
 
 impl NodeFacts {
@@ -60,8 +64,20 @@ impl NodeFacts {
                 .as_ref()
                 .is_some_and(|spec| spec.unschedulable == Some(true)),
             not_ready: readiness(node).is_some_and(|ready| ready.status != "True"),
+            addresses: own_addresses(node)
+                .filter_map(|one| one.address.parse().ok())
+                .collect(),
         }
     }
+}
+
+fn own_addresses(node: &Node) -> impl Iterator<Item = &NodeAddress> {
+    let status = node.status.as_ref();
+    let addresses = status.and_then(|status| status.addresses.as_deref());
+    addresses
+        .unwrap_or_default()
+        .iter()
+        .filter(|one| matches!(one.type_.as_str(), "InternalIP" | "ExternalIP"))
 }
 
 fn readiness(node: &Node) -> Option<&NodeCondition> {
@@ -216,10 +232,13 @@ pub fn strip_node(node: &mut Node) {
         status: ready.status.clone(),
         ..NodeCondition::default()
     });
-    node.status = ready.map(|ready| NodeStatus {
-        conditions: Some(vec![ready]),
+    let addresses: Vec<_> = own_addresses(node).cloned().collect();
+    let status = NodeStatus {
+        conditions: ready.map(|ready| vec![ready]),
+        addresses: (!addresses.is_empty()).then_some(addresses),
         ..NodeStatus::default()
-    });
+    };
+    node.status = (status != NodeStatus::default()).then_some(status);
     node.spec = node.spec.take().map(|spec| NodeSpec {
         taints: spec.taints,
         unschedulable: spec.unschedulable,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crds::cluster::RailLayout;
 use crds::{GpuRdmaCluster, GpuRdmaNode};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -12,6 +13,8 @@ use crate::assign::Present;
 use crate::error::Error;
 use crate::facts::{DriverPod, NodeFacts, PodFacts, driver_among};
 use crate::guarded::Guarded;
+use crate::ledger::Pending;
+use crate::network::Given;
 use crate::stores::Stores;
 use crate::validate::{Validated, validate};
 
@@ -35,6 +38,8 @@ pub struct Snapshot {
     pub pods: BTreeMap<String, Vec<PodFacts>>,
     /// DaemonSets of the operator, by name.
     pub daemon_sets: BTreeMap<String, Arc<DaemonSet>>,
+    /// What was decided and is in none of the objects above yet.
+    pub pending: Pending,
 }
 
 /// Reads the caches, once they are filled. The namespace is the operator's.
@@ -55,6 +60,7 @@ pub fn gather(stores: &Stores, namespace: &str) -> Result<Snapshot, Error> {
         gpu_nodes: by_name(gpu_nodes),
         pods: by_node(&stores.pods.state(), namespace),
         daemon_sets: by_name(stores.daemon_sets.state()),
+        pending: Pending::default(),
     })
 }
 
@@ -90,6 +96,39 @@ impl Snapshot {
             .iter()
             .map(|(name, node)| (name.clone(), of(node)))
             .collect()
+    }
+
+    /// The `GpuRdmaNode` of this very Node, not of a namesake before it.
+    #[must_use]
+    pub fn own_object(&self, node: &str) -> Option<&GpuRdmaNode> {
+        let facts = self.nodes.get(node)?;
+        let object = self.gpu_nodes.get(node)?;
+        (object.spec.node_uid == facts.uid).then_some(object)
+    }
+
+    /// Rails and addresses that a node was given.
+    #[must_use]
+    pub fn given(&self, node: &str) -> Given {
+        let noted = self
+            .pending
+            .given
+            .get(node)
+            .map(|noted| noted.given.clone());
+        noted
+            .or_else(|| self.own_object(node).map(Given::of))
+            .unwrap_or_default()
+    }
+
+    /// Hardware layouts of a cluster.
+    #[must_use]
+    pub fn layouts(&self, cluster: &str) -> Vec<RailLayout> {
+        let mut clusters = self.clusters.iter();
+        let Some(object) = clusters.find(|object| object.name_any() == cluster) else {
+            return Vec::new();
+        };
+        let noted = object.uid().and_then(|uid| self.pending.layouts.get(&uid));
+        let kept = object.status.as_ref().map(|status| &status.rail_layouts);
+        noted.or(kept).cloned().unwrap_or_default()
     }
 
     /// The driver pod on a node.

@@ -3,8 +3,9 @@
 //!
 //! One reconciliation is a pipeline, a file per step: [`gather`] (reads the caches) → [`validate`] (pure) →
 //! [`assign`] and [`plan`] (pure, cannot fail) → [`apply`] (writes) → [`status`] (writes). [`rollout`] is the pure
-//! state machine of maintenance. [`controller`] drives it; [`install`] and [`uninstall`] are the chart's hooks.
+//! state machine of maintenance, [`network`] gives nodes rails and addresses. [`controller`] drives it; [`install`] and [`uninstall`] are the chart's hooks.
 
+pub mod addresses;
 pub mod apply;
 pub mod assign;
 pub mod backoff;
@@ -23,10 +24,13 @@ pub mod install;
 pub mod kube_io;
 pub mod labels;
 pub mod leader;
+pub mod ledger;
 pub mod maintenance;
 pub mod metrics;
+pub mod network;
 pub mod plan;
 pub mod quantity;
+pub mod rails;
 pub mod rollout;
 pub mod run;
 pub mod status;

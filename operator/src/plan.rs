@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crds::cluster::Mode;
 use crds::names::PLUGIN_LABEL;
+use crds::node::NodeConfig;
 use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -16,6 +17,7 @@ use crate::components::{self, Inputs, template_hash};
 use crate::config::Config;
 use crate::facts::NodeFacts;
 use crate::gather::{SELECTOR_ANNOTATION, Snapshot};
+use crate::network::{Given, Network, network};
 use crate::rollout::{self, Decision, Policy};
 use crate::validate::{Cluster, Validated};
 use crate::views;
@@ -67,6 +69,8 @@ pub struct Changes {
     pub forget: Vec<String>,
     /// Maintenance of the cluster's nodes.
     pub maintenance: Vec<Decision>,
+    /// Rails and addresses of a living cluster's nodes: what of them is new is in `gpu_nodes`.
+    pub network: Option<Network>,
 }
 
 impl Changes {
@@ -81,6 +85,7 @@ impl Changes {
             untaint,
             forget,
             maintenance,
+            network: _,
         } = self;
         daemon_sets.is_empty()
             && prune.is_empty()
@@ -105,6 +110,7 @@ impl Changes {
             untaint,
             forget,
             maintenance,
+            network: _,
         } = self;
         prune.is_empty()
             && labels.is_empty()
@@ -150,7 +156,9 @@ pub fn plan(
         Some(cluster) if cluster.deleting => restore::restore(&world, cluster, &mut changes),
         Some(cluster) => {
             let members: Vec<_> = assignments.nodes_of(name).collect();
-            join(snapshot, cluster, &members, &mut changes);
+            let network = network(snapshot, cluster, &members);
+            join(snapshot, cluster, &members, &network, &mut changes);
+            changes.network = Some(network);
             let mut decisions = maintenance(&world, cluster, &desired, &members);
             changes.maintenance.append(&mut decisions);
         }
@@ -168,13 +176,20 @@ struct World<'a> {
     now: Timestamp,
 }
 
-fn join(snapshot: &Snapshot, cluster: &Cluster, members: &[&str], changes: &mut Changes) {
+fn join(
+    snapshot: &Snapshot,
+    cluster: &Cluster,
+    members: &[&str],
+    network: &Network,
+    changes: &mut Changes,
+) {
     for name in members {
         let Some(facts) = snapshot.nodes.get(*name) else {
             continue;
         };
         let existing = snapshot.gpu_nodes.get(*name).map(AsRef::as_ref);
-        let desired = gpu_node(cluster, name, facts);
+        let given = network.given.get(*name).cloned().unwrap_or_default();
+        let desired = gpu_node(cluster, name, facts, given);
         if existing.is_none_or(|existing| differs(existing, &desired)) {
             changes.gpu_nodes.push(desired);
         }
@@ -188,7 +203,8 @@ fn join(snapshot: &Snapshot, cluster: &Cluster, members: &[&str], changes: &mut 
 }
 
 /// The `GpuRdmaNode` as the assignment writes it: everything but `spec.maintenance`.
-fn gpu_node(cluster: &Cluster, name: &str, facts: &NodeFacts) -> GpuRdmaNode {
+fn gpu_node(cluster: &Cluster, name: &str, facts: &NodeFacts, given: Given) -> GpuRdmaNode {
+    let Given { rails, addresses } = given;
     let spec = GpuRdmaNodeSpec {
         cluster: cluster.name.clone(),
         node_uid: facts.uid.clone(),
@@ -196,7 +212,11 @@ fn gpu_node(cluster: &Cluster, name: &str, facts: &NodeFacts) -> GpuRdmaNode {
         paused: cluster.paused,
         install_hash: cluster.install_hash.clone(),
         restore: false,
-        config: cluster.config.clone(),
+        config: NodeConfig {
+            rails,
+            addresses,
+            ..cluster.config.clone()
+        },
         maintenance: None,
     };
     let mut object = GpuRdmaNode::new(name, spec);

@@ -20,6 +20,7 @@ use crate::guarded::Guarded;
 use crate::health::{self, Readiness};
 use crate::install::check;
 use crate::leader::Leadership;
+use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::stores::Stores;
 
@@ -85,6 +86,7 @@ async fn lead(
     let context = Context {
         events: Events::new(client.clone(), identity),
         backoff: Backoff::default(),
+        ledger: Ledger::default(),
         namespace: namespace.to_owned(),
         evictions: patient().await?,
         client,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::cluster::NodeSummary;
+use crds::cluster::{NodeSummary, RailLayout};
 use crds::names::GROUP;
 use crds::{GpuRdmaCluster, GpuRdmaClusterStatus};
 use k8s_openapi::jiff::Timestamp;
@@ -15,6 +15,7 @@ use crate::conditions::{self, Transition, shortened};
 use crate::error::Error;
 use crate::gather::Snapshot;
 use crate::kube_io::{self, MANAGER};
+use crate::network::Network;
 use crate::rollout::Decision;
 use crate::validate::Validated;
 
@@ -43,6 +44,8 @@ pub struct Inputs<'a> {
     pub assignments: &'a Assignments,
     /// Maintenance of the cluster's nodes.
     pub maintenance: &'a [Decision],
+    /// Rails and addresses of the cluster's nodes; none where nothing was decided about them.
+    pub network: Option<&'a Network>,
     /// Why this reconciliation could not write everything.
     pub failure: Option<&'a str>,
 }
@@ -91,6 +94,7 @@ pub fn build(inputs: Inputs<'_>, now: Timestamp) -> Built {
             .iter()
             .fold(0, |pairs: u32, one| pairs.saturating_add(one.pairs)),
         nodes: rows(&standings),
+        rail_layouts: layouts(inputs),
         conditions,
     };
     Built {
@@ -100,12 +104,25 @@ pub fn build(inputs: Inputs<'_>, now: Timestamp) -> Built {
     }
 }
 
+/// Layouts that were not looked at stay as they are.
+fn layouts(inputs: Inputs<'_>) -> Vec<RailLayout> {
+    let before = inputs.cluster.status.as_ref();
+    let before = before.map(|status| &status.rail_layouts);
+    let now = inputs.network.map(|network| &network.layouts);
+    now.or(before).cloned().unwrap_or_default()
+}
+
 fn standings(inputs: Inputs<'_>, name: &str) -> Vec<Standing> {
     let decisions: BTreeMap<_, _> = inputs
         .maintenance
         .iter()
         .map(|one| (one.node.as_str(), one))
         .collect();
+    let problem = |node: &str| {
+        inputs
+            .network
+            .and_then(|network| network.problems.get(node))
+    };
     inputs
         .assignments
         .nodes_of(name)
@@ -116,6 +133,7 @@ fn standings(inputs: Inputs<'_>, name: &str) -> Vec<Standing> {
                 node,
                 object,
                 decisions.get(node).copied(),
+                problem(node),
             )
         })
         .collect()

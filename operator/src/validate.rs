@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crds::cluster::{DeletionPolicy, DriverContainer, DriverSource, Mode, Upgrade};
 use crds::node::NodeConfig;
 use crds::{GpuRdmaCluster, GpuRdmaClusterSpec};
+use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -16,6 +17,7 @@ use kube::core::{Selector, SelectorExt};
 use crate::facts::NodeFacts;
 use crate::{rollout, supported};
 
+mod ranges;
 mod selector;
 
 /// Label that the kubelet sets to the operating system.
@@ -56,6 +58,8 @@ pub struct Cluster {
     pub deletion_policy: DeletionPolicy,
     /// Fields in use whose effect is not built yet.
     pub not_yet: Vec<&'static str>,
+    /// Address range of each rail.
+    pub ranges: BTreeMap<u32, IpNet>,
 }
 
 impl Cluster {
@@ -148,6 +152,32 @@ pub enum Invalid {
     WaitTimeout {
         /// What it is.
         value: String,
+    },
+    /// No range of host addresses.
+    #[error(
+        "spec.fabric.addresses of rail {rail} is {cidr:?}: write a range of unicast addresses, such as 10.10.0.0/16 or \
+         fd00:10::/64"
+    )]
+    Range {
+        /// The rail.
+        rail: u32,
+        /// What it is.
+        cidr: String,
+    },
+    /// Two rails with addresses in common.
+    #[error(
+        "spec.fabric.addresses overlap: {one} of rail {rail} and {other} of rail {other_rail}. Give each rail a range of \
+         its own"
+    )]
+    Overlap {
+        /// The range.
+        one: IpNet,
+        /// Its rail.
+        rail: u32,
+        /// The other range.
+        other: IpNet,
+        /// Its rail.
+        other_rail: u32,
     },
     /// What is stored is not what the types know.
     #[error(
@@ -259,6 +289,7 @@ fn check(object: &GpuRdmaCluster) -> Result<Cluster, Invalid> {
         upgrade: spec.upgrade.clone(),
         deletion_policy: spec.deletion_policy,
         not_yet: supported::not_yet(spec),
+        ranges: ranges::ranges(&spec.fabric.addresses)?,
         config,
     })
 }
@@ -282,7 +313,7 @@ fn wait_timeout(text: Option<&str>) -> Result<Option<SignedDuration>, Invalid> {
     })
 }
 
-/// The configuration of a node. Rails and addresses are not allocated yet ([`supported`] says so).
+/// The configuration of a node, as far as it is the same for all.
 fn resolve(spec: &GpuRdmaClusterSpec) -> NodeConfig {
     NodeConfig {
         driver: spec.driver.clone(),

@@ -98,12 +98,14 @@ fn ready(status: &GpuRdmaNodeStatus) -> Ready {
         .unwrap_or_default()
 }
 
-/// What a person can change to have a node tried again. Grants are no part of it.
+/// What a person can change to have a node tried again. What the operator gives is no part of it.
 fn version(object: &GpuRdmaNode) -> String {
-    let asked = GpuRdmaNodeSpec {
+    let mut asked = GpuRdmaNodeSpec {
         maintenance: None,
         ..object.spec.clone()
     };
+    asked.config.rails.clear();
+    asked.config.addresses.clear();
     components::hash(&(asked, object.annotations().get(RESET_ATTEMPTS)))
 }
 

@@ -28,6 +28,10 @@ pub struct GpuRdmaClusterStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub nodes: Vec<NodeSummary>,
+    /// Which slot has which rail, for each hardware layout that was seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["hash"]))]
+    pub rail_layouts: Vec<RailLayout>,
     /// `Ready`, `Progressing`, `Degraded`, `Conflict`, `NotYetSupported`, `Paused`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = schema::conditions)]
@@ -47,4 +51,32 @@ pub struct NodeSummary {
     /// What is wrong and what to do.
     #[schemars(length(max = 512))]
     pub message: String,
+}
+
+/// Compute NICs of machines that are built alike, and their rails. Kept once it is made: a node whose NIC is missing has a
+/// hole there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RailLayout {
+    /// Hash over products and slots.
+    #[schemars(length(max = 64))]
+    pub hash: String,
+    /// The NICs, in the order of their PCI addresses.
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pci"]))]
+    pub slots: Vec<RailSlot>,
+}
+
+/// Rail of one slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RailSlot {
+    /// PCI address.
+    #[schemars(length(max = 16))]
+    pub pci: String,
+    /// PCI vendor and device, `15b3:1021`.
+    #[schemars(length(max = 16))]
+    pub product: String,
+    /// The rail.
+    #[schemars(range(max = 63))]
+    pub rail: u32,
 }

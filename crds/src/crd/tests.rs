@@ -155,9 +155,30 @@ fn lists_with_a_key_are_merged_by_it() {
     GpuRdmaCluster.spec.fabric.trafficClasses by name
     GpuRdmaCluster.status.conditions by type
     GpuRdmaCluster.status.nodes by name
+    GpuRdmaCluster.status.railLayouts by hash
+    GpuRdmaCluster.status.railLayouts[].slots by pci
     GpuRdmaNode.status.conditions by type
+    GpuRdmaNode.status.nics by pci
     GpuRdmaNode.status.pairs by gpu
     ");
+}
+
+/// The API server takes no other schema.
+#[test]
+fn keys_of_lists_are_required() {
+    let schemas = schemas();
+    for (path, node) in nodes(&schemas) {
+        let keys = node["x-kubernetes-list-map-keys"].as_array();
+        for key in keys.into_iter().flatten().filter_map(Value::as_str) {
+            let items = &node["items"];
+            let required = items["required"].as_array().into_iter().flatten();
+            let has_default = items["properties"][key].get("default").is_some();
+            assert!(
+                has_default || required.into_iter().any(|one| one == key),
+                "{path} by {key}"
+            );
+        }
+    }
 }
 
 #[test]

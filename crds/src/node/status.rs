@@ -4,7 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schema;
+use crate::fabric::{LinkLayer, NicRole, NicTraits};
+use crate::schema::{self, is_default};
 
 /// What the agent sees on its node. At most 16 KiB; no volatile values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +35,14 @@ pub struct GpuRdmaNodeStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gpu"]))]
     pub pairs: Vec<PairStatus>,
+    /// RDMA devices with a PCI address, in the order of those; without virtual functions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pci"]))]
+    pub nics: Vec<NicStatus>,
+    /// Addresses within `fabric.addresses` that this node or its links have and that the operator did not give it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(max = 64)))]
+    pub addresses_in_use: Vec<String>,
     /// What is wrong, worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -126,6 +135,58 @@ pub struct PairStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub reason: String,
+}
+
+/// One RDMA device in a node's status. What depends on the state of a link is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NicStatus {
+    /// PCI address.
+    #[schemars(
+        length(max = 16),
+        regex(pattern = r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+    )]
+    pub pci: String,
+    /// RDMA device name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub rdma: Option<String>,
+    /// PCI vendor and device, `15b3:1021`; omitted where unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub product: Option<String>,
+    /// Network interfaces of the same function.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(max = 16)))]
+    pub netdevs: Vec<String>,
+    /// What it is used for; omitted where Compute.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub role: NicRole,
+    /// Link layers of its ports; empty where unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    pub link_layers: Vec<LinkLayer>,
+    /// The highest rate in Gb/s that it was seen to have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Its rail; omitted where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 63))]
+    pub rail: Option<u32>,
+}
+
+impl NicStatus {
+    /// What rules look at.
+    #[must_use]
+    pub fn traits(&self) -> NicTraits<'_> {
+        NicTraits {
+            pci: Some(&self.pci),
+            netdevs: &self.netdevs,
+            rdma: self.rdma.as_deref(),
+            link_layers: &self.link_layers,
+            rate: self.rate,
+        }
+    }
 }
 
 /// Something that is wrong or worth knowing.

@@ -43,10 +43,18 @@ const FABRIC: &[Rule] = &[
 pub(crate) fn addresses(schema: &mut Schema) {
     attach(
         schema,
-        &[(
-            "self.all(one, self.exists_one(other, other.rail == one.rail))",
-            Text("fabric.addresses has a rail twice: write one range for each rail"),
-        )],
+        &[
+            (
+                "self.all(one, self.exists_one(other, other.rail == one.rail))",
+                Text("fabric.addresses has a rail twice: write one range for each rail"),
+            ),
+            (
+                "self.all(one, !isCIDR(one.cidr) || self.all(other, other.rail == one.rail || !isCIDR(other.cidr) || !cidr(one.cidr).containsCIDR(other.cidr)))",
+                Text(
+                    "fabric.addresses has ranges that overlap: write one of its own for each rail, such as 10.10.0.0/16 and 10.11.0.0/16",
+                ),
+            ),
+        ],
     );
 }
 

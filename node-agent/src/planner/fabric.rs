@@ -53,6 +53,7 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         }
     }
     addresses::plan(plan, world, &sites);
+    addresses::in_use(plan, world, links);
 }
 
 fn links<'a>(plan: &mut Plan, world: &World<'a>) -> Option<&'a BTreeMap<String, Link>> {

@@ -45,6 +45,7 @@ fn context(client: Client, cluster: &GpuRdmaCluster) -> Arc<Context> {
         events,
         metrics,
         backoff,
+        ledger: Ledger::default(),
         config,
         namespace: "ns".into(),
     })
@@ -140,6 +141,7 @@ async fn unfilled_caches_write_nothing() {
         events: context.events.clone(),
         metrics: Metrics::default(),
         backoff: Backoff::default(),
+        ledger: Ledger::default(),
         config: context.config.clone(),
         namespace: context.namespace.clone(),
     });

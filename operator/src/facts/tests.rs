@@ -165,6 +165,22 @@ fn a_stripped_node_keeps_what_takes_it_out_of_service() {
 }
 
 #[test]
+fn a_stripped_node_keeps_its_own_addresses() {
+    let mut node: Node = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "n1"},
+        "status": {"addresses": [
+            {"type": "Hostname", "address": "n1"},
+            {"type": "InternalIP", "address": "10.0.0.5"},
+            {"type": "InternalIP", "address": "fd00::5"},
+        ]},
+    }))
+    .unwrap();
+    strip_node(&mut node);
+    let own = ["10.0.0.5", "fd00::5"].map(|one| one.parse().unwrap());
+    assert_eq!(NodeFacts::of(&node).addresses, BTreeSet::from(own));
+}
+
+#[test]
 fn what_keeps_a_pod_from_being_evicted_survives_stripping() {
     let owner = |kind: &str| {
         serde_json::json!({"ownerReferences": [

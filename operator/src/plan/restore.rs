@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use super::{Changes, World, differs, gpu_node, policy};
 use crate::facts::NodeFacts;
 use crate::gather::Snapshot;
+use crate::network::Given;
 use crate::rollout::{self, Policy, Record};
 use crate::validate::Cluster;
 use crate::views;
@@ -21,7 +22,7 @@ pub(super) fn restore(world: &World<'_>, cluster: &Cluster, changes: &mut Change
         let Some(facts) = world.snapshot.nodes.get(*name) else {
             continue;
         };
-        let wanted = way_back(cluster, name, facts);
+        let wanted = way_back(cluster, name, facts, world.snapshot.given(name));
         let now = world.snapshot.gpu_nodes.get(*name);
         if now.is_none_or(|now| differs(now, &wanted)) {
             changes.gpu_nodes.push(wanted);
@@ -47,9 +48,9 @@ pub(super) fn restore(world: &World<'_>, cluster: &Cluster, changes: &mut Change
     changes.maintenance.extend(rollout::decide(&policy, &views));
 }
 
-/// The object whose agent is to take back what it changed.
-fn way_back(cluster: &Cluster, name: &str, facts: &NodeFacts) -> GpuRdmaNode {
-    let mut object = gpu_node(cluster, name, facts);
+/// The object whose agent is to take back what it changed. Its addresses are the node's until then.
+fn way_back(cluster: &Cluster, name: &str, facts: &NodeFacts, given: Given) -> GpuRdmaNode {
+    let mut object = gpu_node(cluster, name, facts, given);
     object.spec = GpuRdmaNodeSpec {
         mode: Mode::Enforce,
         restore: true,

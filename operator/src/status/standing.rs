@@ -6,6 +6,7 @@ use crds::node::{GpuRdmaNodeStatus, Phase};
 use crds::reasons::NodeReason;
 
 use crate::conditions::listed;
+use crate::rails::Problem;
 use crate::rollout::{self, Decision};
 
 /// Names of the agent's phases.
@@ -68,13 +69,15 @@ pub(super) fn of(
     node: &str,
     object: Option<&GpuRdmaNode>,
     decision: Option<&Decision>,
+    problem: Option<&Problem>,
 ) -> Standing {
     let status = object.and_then(|object| object.status.as_ref());
-    let (state, reason, message) = match (maintenance(decision), status) {
+    let found = match (maintenance(decision), status) {
         (Some(found), _) => found,
         (None, None) => pending(node),
         (None, Some(status)) => reported(mode, node, object, status),
     };
+    let (state, reason, message) = with_problem(found, problem);
     Standing {
         node: node.to_owned(),
         state,
@@ -86,6 +89,17 @@ pub(super) fn of(
 }
 
 type Found = (State, String, String);
+
+/// What keeps a node from its rails needs a person; what the agent says of a node that needs one anyway comes first.
+fn with_problem(found: Found, problem: Option<&Problem>) -> Found {
+    match (problem, found.0) {
+        (Some(problem), State::Reached | State::Moving) => {
+            let message = format!("Rails and addresses: {}.", problem.message);
+            (State::Degraded, problem.reason.into(), message)
+        }
+        _ => found,
+    }
+}
 
 fn maintenance(decision: Option<&Decision>) -> Option<Found> {
     let decision = decision?;

@@ -25,6 +25,7 @@ fn built_after(world: &World, name: &str, failure: Option<&str>) -> Built {
         validated: &validated,
         assignments: &assignments,
         maintenance: &changes.maintenance,
+        network: changes.network.as_ref(),
         failure,
     };
     build(inputs, Timestamp::from_second(1_800_000_000).unwrap())
@@ -136,6 +137,52 @@ fn counts_leave_out_what_is_not_applicable() {
             .collect::<Vec<_>>(),
         ["n3"]
     );
+}
+
+#[test]
+fn a_node_without_an_address_needs_a_person_and_the_layout_is_shown() {
+    let nic = crate::rails::tests::nic(1);
+    let spec =
+        json!({"mode": "Enforce", "fabric": {"addresses": [{"rail": 0, "cidr": "10.0.0.1/32"}]}});
+    let mut world = settled(&spec, &["n1", "n2"]);
+    for node in ["n1", "n2"] {
+        let mut status = report("Ready");
+        status["nics"] = json!([nic]);
+        world.status(node, &status);
+    }
+    world.settle("c");
+    let built = built(&world, "c");
+    assert_eq!(verdict(&built, "Degraded"), "True NodesDegraded");
+    let [row] = built.status.nodes.as_slice() else {
+        panic!("{:?}", built.status.nodes)
+    };
+    assert_eq!(
+        (row.name.as_str(), row.reason.as_str()),
+        ("n2", "AddressesExhausted")
+    );
+    assert!(
+        row.message
+            .contains("10.0.0.1/32 has 1 addresses, 2 nodes ask"),
+        "{}",
+        row.message
+    );
+    assert_eq!(built.status.rail_layouts[0].slots.len(), 1);
+}
+
+#[test]
+fn layouts_that_were_not_looked_at_stay() {
+    let mut world = settled(&json!({}), &["n1"]);
+    let layouts = vec![RailLayout {
+        hash: "h".to_owned(),
+        ..RailLayout::default()
+    }];
+    let cluster = std::sync::Arc::make_mut(&mut world.snapshot.clusters[0]);
+    cluster.spec.upgrade.wait_timeout = Some("soon".to_owned());
+    cluster.status = Some(GpuRdmaClusterStatus {
+        rail_layouts: layouts.clone(),
+        ..GpuRdmaClusterStatus::default()
+    });
+    assert_eq!(built(&world, "c").status.rail_layouts, layouts);
 }
 
 #[test]

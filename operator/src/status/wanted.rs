@@ -126,6 +126,8 @@ const fn invalid_reason(invalid: &Invalid) -> ClusterReason {
         Invalid::NoContainer
         | Invalid::MaxUnavailable { .. }
         | Invalid::WaitTimeout { .. }
+        | Invalid::Range { .. }
+        | Invalid::Overlap { .. }
         | Invalid::Unreadable { .. }
         | Invalid::Hash(_) => ClusterReason::InvalidSpec,
     }

@@ -169,3 +169,38 @@ fn a_wait_has_a_unit_or_no_end() {
         );
     }
 }
+
+#[test]
+fn ranges_are_of_hosts_and_do_not_overlap() {
+    let checked = |cidrs: &[&str]| {
+        let addresses: Vec<_> = (0..)
+            .zip(cidrs)
+            .map(|(rail, cidr): (u32, _)| json!({"rail": rail, "cidr": cidr}))
+            .collect();
+        check(&object("c", &json!({"fabric": {"addresses": addresses}})))
+    };
+    let cluster = checked(&["10.10.0.9/16", "fd00:10::/64"]).unwrap();
+    let ranges: Vec<_> = cluster.ranges.values().map(ToString::to_string).collect();
+    assert_eq!(ranges, ["10.10.0.0/16", "fd00:10::/64"]);
+    for cidr in [
+        "10.10.0.0",
+        "127.0.0.0/8",
+        "224.0.0.0/8",
+        "ff02::/16",
+        "0.0.0.0/0",
+        "::/64",
+    ] {
+        let wrong = checked(&[cidr]).unwrap_err().to_string();
+        assert!(
+            wrong.contains("of rail 0") && wrong.contains(cidr),
+            "{wrong}"
+        );
+    }
+    for pair in [["10.0.0.0/8", "10.1.0.0/16"], ["10.1.0.0/16", "10.0.0.0/8"]] {
+        let wrong = checked(&pair).unwrap_err().to_string();
+        assert!(
+            wrong.contains("overlap") && wrong.contains("10.1.0.0/16"),
+            "{wrong}"
+        );
+    }
+}

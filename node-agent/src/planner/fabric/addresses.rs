@@ -1,6 +1,7 @@
 //! Addresses and masks of the rails, as the operator gave them to this node. Someone else's address stays.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use host::facts::network::{Address, Link};
 use ipnet::IpNet;
@@ -34,6 +35,30 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>, sites: &[Site<'_>]) {
             stale(plan, world, &netdev, link, addresses);
         }
     }
+}
+
+/// What the operator must not give to others: addresses in the ranges that it did not give to this node, and those that it
+/// gave and that are in use elsewhere ([`place`] adds them). What this agent gave once and has not taken back counts too.
+pub(super) fn in_use(plan: &mut Plan, world: &World<'_>, links: &BTreeMap<String, Link>) {
+    let config = &world.desired.config;
+    let ranges: Vec<IpNet> = config
+        .fabric
+        .addresses
+        .iter()
+        .filter_map(|range| range.cidr.parse().ok())
+        .collect();
+    let given: BTreeSet<IpAddr> = config
+        .addresses
+        .iter()
+        .filter_map(|given| Some(given.address.parse::<IpNet>().ok()?.addr()))
+        .collect();
+    let found = links.values().flat_map(|link| &link.addresses);
+    let foreign = found
+        .filter(|one| !one.is_local())
+        .map(|one| one.net.addr())
+        .filter(|address| ranges.iter().any(|range| range.contains(address)))
+        .filter(|address| !given.contains(address));
+    plan.in_use.extend(foreign);
 }
 
 /// A host's address with its mask.
@@ -112,6 +137,9 @@ fn place(
         return duplicate(plan, netdev, found);
     }
     if let Some(why) = conflict(world, site, netdev, link, address) {
+        if is_elsewhere(world, site, netdev, address) {
+            plan.in_use.insert(address.addr());
+        }
         return plan.find(FindingId::AddressConflict, &netdev.name, why);
     }
     if !link.up {
@@ -133,6 +161,7 @@ fn place(
 
 fn duplicate(plan: &mut Plan, netdev: &Netdev, found: &Address) {
     if found.duplicate {
+        plan.in_use.insert(found.net.addr());
         let message = format!(
             "another machine on the link of {netdev} has {} too: the kernel does not use it. Find that machine, or take the address out of the range",
             found.net
@@ -171,6 +200,20 @@ fn conflict(
         "{netdev} has {} of someone else in the subnet of {address}: it is kept and ours is not added. Take that one away, or give the rail its range",
         near.net
     ))
+}
+
+/// Whether someone else put the address on another interface of this node.
+fn is_elsewhere(world: &World<'_>, site: &Site<'_>, netdev: &Netdev, address: IpNet) -> bool {
+    let mut others = site.links.iter().filter(|(name, _)| **name != netdev.name);
+    others.any(|(name, link)| {
+        let other = Netdev {
+            name: name.clone(),
+            index: link.index,
+        };
+        let has = |one: &&Address| one.net.addr() == address.addr();
+        let found = link.addresses.iter().find(has);
+        found.is_some_and(|one| !is_ours(world, &other, one.net))
+    })
 }
 
 fn is_ours(world: &World<'_>, netdev: &Netdev, address: IpNet) -> bool {

@@ -89,3 +89,53 @@ fn rails_in_one_subnet() {
     let config = "rails: [{pci: '0000:01:00.0', rail: 0}, {pci: '0000:02:00.0', rail: 1}]\naddresses: [{rail: 0, address: 10.10.0.7/16}, {rail: 1, address: 10.10.1.7/16}]";
     two_nics().check("rails_share_a_subnet", config);
 }
+
+/// The operator must not give these to anyone, or must give this node another one.
+#[test]
+fn addresses_that_the_operator_did_not_give_are_in_use() {
+    let ranges =
+        "fabric: {addresses: [{rail: 0, cidr: 10.10.0.0/16}, {rail: 1, cidr: 'fd00:10::/64'}]}";
+    let in_use = |scene: &Scene, config: &str| -> Vec<String> {
+        let plan = scene.plan(config);
+        plan.in_use.iter().map(ToString::to_string).collect()
+    };
+    let mut scene = two_nics();
+    scene.address("eth0", "10.10.0.9/16");
+    scene.address("eth1", "10.11.0.9/16");
+    scene.address("eth1", "fd00:10::9/64").scope = "link".to_owned();
+    assert_eq!(
+        in_use(&scene, ranges),
+        ["10.10.0.9"],
+        "before any was given"
+    );
+    let own = format!("{ONE}\n{ranges}");
+    let mut given = two_nics();
+    given.address("eth0", "10.10.0.7/16");
+    assert_eq!(in_use(&given, &own), [""; 0], "as it was given");
+    let mut moved = two_nics();
+    moved.address("eth1", "10.10.0.7/16");
+    assert_eq!(
+        in_use(&moved, &own),
+        ["10.10.0.7"],
+        "someone put it elsewhere"
+    );
+    let netdev = moved.netdev("eth1");
+    let change = |present| FabricChange::Address {
+        netdev: netdev.clone(),
+        address: "10.10.0.7/16".parse().unwrap(),
+        present,
+    };
+    moved.did(change(true), change(false));
+    assert_eq!(
+        in_use(&moved, &own),
+        [""; 0],
+        "this agent did, and takes it away"
+    );
+    let mut twice = roce_node();
+    twice.address("eth0", "10.10.0.7/16").duplicate = true;
+    assert_eq!(
+        in_use(&twice, &own),
+        ["10.10.0.7"],
+        "another machine has it too"
+    );
+}
