@@ -41,7 +41,7 @@ pub struct Allotted {
 
 /// Allots addresses. `foreign` are those that nobody who asks may have; `leaving` are those that nodes are about to lose.
 #[must_use]
-pub fn allot(
+pub(crate) fn allot(
     ranges: &BTreeMap<u32, IpNet>,
     foreign: &HashSet<IpAddr>,
     leaving: &HashSet<IpAddr>,

@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
             .iter()
             .filter_map(|nic| Some((nic.pci.parse().ok()?, nic)))
             .collect();
-        let ruled = present
+        let decided = present
             .iter()
             .filter_map(|(pci, nic)| Some((*pci, by_rule(rules, nic, given.get(pci).copied())?)))
             .collect();
@@ -114,7 +114,7 @@ impl<'a> Parts<'a> {
                 .collect(),
             given,
             present,
-            ruled,
+            ruled: decided,
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Parts<'a> {
             pcis.len() > 1 && (mapped || ranges.contains(rail))
         };
         let (rail, pcis) = on.iter().find(|(rail, pcis)| wrong(rail, pcis))?;
-        let names: Vec<_> = pcis.iter().map(|pci| self.name(pci)).collect();
+        let names: Vec<_> = pcis.iter().map(|pci| self.name(*pci)).collect();
         let message = format!(
             "{} are all on rail {rail}: by fabric.rails each NIC needs a rail of its own. Write a rule for each of them",
             names.join(", ")
@@ -187,8 +187,8 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn name(&self, pci: &PciAddress) -> String {
-        let nic = self.present.get(pci);
+    fn name(&self, pci: PciAddress) -> String {
+        let nic = self.present.get(&pci);
         let name = nic.and_then(|nic| nic.rdma.as_deref()).unwrap_or("NIC");
         format!("{name} ({pci})")
     }

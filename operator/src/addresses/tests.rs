@@ -94,7 +94,9 @@ fn what_one_node_loses_no_other_gets_in_the_same_pass() {
 #[test]
 fn a_node_that_has_not_looked_keeps_and_takes_nothing() {
     let mut asks = vec![ask("n1", 0, None), ask("n2", 0, Some("10.0.0.9/24"))];
-    asks.iter_mut().for_each(|ask| ask.may_take = false);
+    for ask in &mut asks {
+        ask.may_take = false;
+    }
     let allotted = one("10.0.0.0/24", &[], asks);
     assert_eq!(shown(&allotted), "n2=10.0.0.9/24");
     assert_eq!(allotted.problems, BTreeMap::new());

@@ -105,7 +105,7 @@ impl Layouts {
         }
         let inside = self.0.iter().filter(|layout| layout.is_within(slots));
         let largest = inside.max_by_key(|layout| (layout.slots.len(), &layout.slots));
-        largest.map(|layout| layout.all()).unwrap_or_default()
+        largest.map(Layout::all).unwrap_or_default()
     }
 }
 
