@@ -123,21 +123,25 @@ impl Desired {
         })
     }
 
-    /// Whether anything is asked of network interfaces or ports.
+    /// Whether anything is to be set on network interfaces or ports.
     #[must_use]
-    pub fn asks_of_network(&self) -> bool {
-        let given = &self.config.addresses;
+    pub fn sets_network(&self) -> bool {
         let Fabric {
             rdma_mtu,
             infiniband,
             roce,
             traffic_classes,
-            addresses,
             ..
         } = &self.config.fabric;
         let ports = rdma_mtu.is_some() || infiniband.is_some() || roce.is_some();
-        // Of ranges without an address yet the operator wants to know what is in use there.
-        ports || !traffic_classes.is_empty() || !addresses.is_empty() || !given.is_empty()
+        ports || !traffic_classes.is_empty() || !self.config.addresses.is_empty()
+    }
+
+    /// Whether anything is asked of network interfaces or ports: to be set, or, of the ranges of rails, which addresses
+    /// are in use there.
+    #[must_use]
+    pub fn asks_of_network(&self) -> bool {
+        self.sets_network() || !self.config.fabric.addresses.is_empty()
     }
 
     /// How much of the network has to be read for that.

@@ -41,6 +41,10 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
     let Some(links) = links(plan, world) else {
         return;
     };
+    addresses::in_use(plan, world, links);
+    if !world.desired.sets_network() {
+        return;
+    }
     let sites = sites(plan, world, links);
     for site in &sites {
         match site.layer {
@@ -53,7 +57,6 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         }
     }
     addresses::plan(plan, world, &sites);
-    addresses::in_use(plan, world, links);
 }
 
 fn links<'a>(plan: &mut Plan, world: &World<'a>) -> Option<&'a BTreeMap<String, Link>> {

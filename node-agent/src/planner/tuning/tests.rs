@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::fabric::Acs;
 use crds::node::NodeConfig;
 use host::facts::Facts;
+use host::facts::network::Network;
 use host::facts::tuning::pcie::{AcsBits, PcieFunction};
 use topology::machine::{self, Machine, NicRole, PciFunction, PciKind, PciParent};
 
@@ -196,12 +197,16 @@ impl Scene {
     }
 
     fn state(&self) -> HostState {
+        let mut network = Network::default();
+        // Ranges of rails are looked for on the interfaces.
+        network.links.fact = Fact::Known(BTreeMap::new());
         HostState {
             boot_id: BOOT.to_owned(),
             built_in: self.built_in.clone(),
             facts: Facts {
                 machine: self.machine.clone(),
                 tuning: self.tuning.clone(),
+                network,
                 ..Facts::default()
             },
             ..HostState::default()
