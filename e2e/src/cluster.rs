@@ -62,10 +62,7 @@ impl Cluster {
         }
         let work = paths::work(name);
         clear(&work)?;
-        let path = tools::search_path()?;
-        if with_images {
-            product::images(&work.join("images"))?;
-        }
+        let path = built(&work.join("images"), with_images)?;
         progress::step("start the control plane", || {
             Self::launch(work, path, detached)
         })
@@ -342,6 +339,18 @@ fn start_time(pid: u32) -> Option<u64> {
 fn new_boot_id() -> Result<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/uuid").context("make a boot id")?;
     Ok(id.trim().to_owned())
+}
+
+/// Builds what is missing, the tools beside the product, since neither keeps all cores busy to its end; returns the search
+/// path of the tools.
+fn built(images: &Path, with_images: bool) -> Result<String> {
+    std::thread::scope(|scope| {
+        let product = scope.spawn(|| with_images.then(|| product::images(images)).transpose());
+        let path = tools::search_path();
+        let panicked = || anyhow::anyhow!("the build of the product panicked");
+        product.join().map_err(|_| panicked())??;
+        path
+    })
 }
 
 fn clear(work: &Path) -> Result<()> {

@@ -32,9 +32,13 @@ async fn serve(resource: &str, kubelet_dir: &Path, ids: Vec<String>) -> Result<(
     let _ = std::fs::remove_file(&socket);
     let listener =
         UnixListener::bind(&socket).with_context(|| format!("bind {}", socket.display()))?;
-    let server = tonic::transport::Server::builder()
-        .add_service(DevicePluginServer::new(Foreign { ids }))
-        .serve_with_incoming(UnixListenerStream::new(listener));
+    let service = DevicePluginServer::new(Foreign { ids });
+    let incoming = UnixListenerStream::new(listener);
+    let server = tonic::transport::Server::builder().serve_with_incoming_shutdown(
+        service,
+        incoming,
+        std::future::pending(),
+    );
     let server = tokio::spawn(server);
     let kubelet = kubelet_dir.join(proto::KUBELET_SOCKET);
     kubelet::register(&kubelet, SOCKET, resource, Duration::from_secs(10)).await?;
