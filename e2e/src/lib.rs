@@ -17,6 +17,7 @@ pub mod packages;
 pub mod paths;
 pub mod product;
 pub mod progress;
+pub mod repository;
 pub mod rootfs;
 pub mod scenario;
 pub mod supervisor;

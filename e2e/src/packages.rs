@@ -17,6 +17,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("/usr/bin/busybox", "busybox-static"),
     ("/usr/bin/mmdebstrap", "mmdebstrap"),
     ("/usr/bin/openssl", "openssl"),
+    ("/usr/bin/gpg", "gnupg"),
     ("/usr/bin/unshare", "util-linux"),
     ("/usr/bin/gcc", "gcc"),
     ("/usr/include/stdlib.h", "libc6-dev"),

@@ -13,6 +13,7 @@ mod alignment;
 mod host_settings;
 mod lifecycle;
 mod maintenance;
+mod packages;
 mod pods;
 mod restarts;
 mod states;

@@ -6,28 +6,14 @@ use e2e::cluster::Cluster;
 use e2e::{progress, scenario};
 use serde_json::json;
 
-use super::support::{AZURE, DGX_2, DGX_A100, NODES, Pods, cluster, enforce, wait_all_advertised};
+use super::support::{
+    AZURE, DGX_2, DGX_A100, NODES, Pods, cluster, enforce, record_no_users, tainted,
+    wait_all_advertised,
+};
 
 fn has_module(cluster: &Cluster, node: &str) -> bool {
     let state = cluster.on_node(node, ["cat", "/sys/module/ib_umad/initstate"]);
     state.is_ok_and(|state| state.trim() == "live")
-}
-
-/// Nodes with our taint now.
-fn tainted(cluster: &Cluster) -> Vec<String> {
-    let path = "{range .items[*]}{.metadata.name}{\"=\"}{.spec.taints[*].key}{\"\\n\"}{end}";
-    let listing = scenario::value(cluster, &["nodes"], path).unwrap();
-    let ours = listing
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .filter(|(_, keys)| keys.contains("gpurdma.dev/maintenance"));
-    ours.map(|(name, _)| name.to_owned()).collect()
-}
-
-/// No kernel of a simulated machine can say who uses RDMA: the machine carries the answer that nobody does.
-fn record_no_users(cluster: &Cluster, node: &str) {
-    let write = "mkdir -p /run/gpurdma-recorded && for of in qp cm-id; do echo '[]' >/run/gpurdma-recorded/rdma-$of.json; done";
-    cluster.on_node(node, ["sh", "-c", write]).unwrap();
 }
 
 fn asks_for_a_module(cluster: &Cluster, mode: &str) {

@@ -70,6 +70,23 @@ pub(crate) fn expected(machine: &str) -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
+/// Nodes with our taint now.
+pub(crate) fn tainted(cluster: &Cluster) -> Vec<String> {
+    let path = "{range .items[*]}{.metadata.name}{\"=\"}{.spec.taints[*].key}{\"\\n\"}{end}";
+    let listing = scenario::value(cluster, &["nodes"], path).unwrap();
+    let ours = listing
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(_, keys)| keys.contains("gpurdma.dev/maintenance"));
+    ours.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// No kernel of a simulated machine can say who uses RDMA: the machine carries the answer that nobody does.
+pub(crate) fn record_no_users(cluster: &Cluster, node: &str) {
+    let write = "mkdir -p /run/gpurdma-recorded && for of in qp cm-id; do echo '[]' >/run/gpurdma-recorded/rdma-$of.json; done";
+    cluster.on_node(node, ["sh", "-c", write]).unwrap();
+}
+
 /// Deletes its pods when it ends, also when the scenario fails.
 pub(crate) struct Pods<'a> {
     cluster: &'a Cluster,
