@@ -9,11 +9,11 @@
 //! routers' anycast address (RFC 4291, 2.6.1), but for /127 (RFC 6164) and /128.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use crds::node::NodeAddress;
 use crds::reasons::NodeReason;
-use ipnet::IpNet;
+use ipnet::{IpAddrRange, IpNet};
 
 use crate::rails::Problem;
 
@@ -53,7 +53,7 @@ pub(crate) fn allot(
     let kept = keep(ranges, &mut used, &asks);
     used.extend(leaving);
     used.extend(asks.iter().filter_map(|ask| Some(ask.given?.addr())));
-    let mut walks: HashMap<u32, Walk> = HashMap::new();
+    let mut walks: HashMap<u32, IpAddrRange> = HashMap::new();
     let mut empty: HashMap<u32, Problem> = HashMap::new();
     let mut result = Allotted::default();
     for (index, ask) in asks.iter().enumerate() {
@@ -62,8 +62,8 @@ pub(crate) fn allot(
         };
         let taken = kept.get(&index).copied();
         let take = || {
-            let walk = walks.entry(ask.rail).or_insert_with(|| Walk::along(*range));
-            walk.next_free(&mut used)
+            let walk = walks.entry(ask.rail).or_insert_with(|| range.hosts());
+            walk.find(|address| is_host(range, *address) && used.insert(*address))
         };
         let new = taken.is_none() && ask.may_take;
         match taken.or_else(|| new.then(take).flatten()) {
@@ -92,7 +92,7 @@ fn keep(
     for (index, ask) in asks.iter().enumerate() {
         if let (Some(range), Some(given)) = (ranges.get(&ask.rail), ask.given)
             && given.trunc() == range.trunc()
-            && Hosts::of(*range).contains(given.addr())
+            && is_host(range, given.addr())
             && used.insert(given.addr())
         {
             kept.insert(index, given.addr());
@@ -110,15 +110,14 @@ fn push(result: &mut Allotted, ask: &Ask<'_>, range: &IpNet, address: IpAddr) {
 }
 
 fn exhausted(range: &IpNet, rail: u32, asks: &[Ask<'_>], foreign: &HashSet<IpAddr>) -> Problem {
-    let hosts = Hosts::of(*range);
     let nodes = asks.iter().filter(|ask| ask.rail == rail).count();
     let others = foreign
         .iter()
-        .filter(|address| hosts.contains(**address))
+        .filter(|address| is_host(range, **address))
         .count();
     let message = format!(
         "no address on rail {rail}: {range} has {} addresses, {nodes} nodes ask, and {others} are in use elsewhere. Write a larger range in fabric.addresses; the nodes that have an address within it keep it only if its prefix length stays",
-        hosts.count()
+        count(range)
     );
     Problem {
         reason: NodeReason::AddressesExhausted,
@@ -126,73 +125,26 @@ fn exhausted(range: &IpNet, rail: u32, asks: &[Ask<'_>], foreign: &HashSet<IpAdd
     }
 }
 
-/// The addresses of a range that a host may have, as numbers.
-#[derive(Clone, Copy, Debug)]
-struct Hosts {
-    v4: bool,
-    first: u128,
-    last: u128,
+/// Whether a host may have the address.
+fn is_host(range: &IpNet, address: IpAddr) -> bool {
+    let last = address.is_ipv4() && address == range.broadcast();
+    range.contains(&address) && (spare(range) < 2 || !(last || address == range.network()))
 }
 
-impl Hosts {
-    fn of(range: IpNet) -> Self {
-        let (first, last) = (number(range.network()), number(range.broadcast()));
-        let spare = range.max_prefix_len() - range.prefix_len();
-        let v4 = range.addr().is_ipv4();
-        if spare < 2 {
-            return Self { v4, first, last };
-        }
-        Self {
-            v4,
-            first: first.saturating_add(1),
-            last: if v4 { last.saturating_sub(1) } else { last },
-        }
-    }
-
-    fn contains(&self, address: IpAddr) -> bool {
-        address.is_ipv4() == self.v4 && (self.first..=self.last).contains(&number(address))
-    }
-
-    fn count(&self) -> u128 {
-        (self.last - self.first).saturating_add(1)
-    }
+/// How many addresses hosts may have.
+fn count(range: &IpNet) -> u128 {
+    let all = 1_u128.checked_shl(spare(range)).unwrap_or(u128::MAX);
+    let special = match (spare(range), range.addr().is_ipv4()) {
+        (0 | 1, _) => 0,
+        (_, true) => 2,
+        (_, false) => 1,
+    };
+    all - special
 }
 
-/// A walk along the hosts of a range that never turns back.
-struct Walk {
-    v4: bool,
-    rest: std::ops::RangeInclusive<u128>,
-}
-
-impl Walk {
-    fn along(range: IpNet) -> Self {
-        let Hosts { v4, first, last } = Hosts::of(range);
-        Self {
-            v4,
-            rest: first..=last,
-        }
-    }
-
-    fn next_free(&mut self, used: &mut HashSet<IpAddr>) -> Option<IpAddr> {
-        let v4 = self.v4;
-        let mut rest = self.rest.by_ref().filter_map(|number| address(v4, number));
-        rest.find(|address| used.insert(*address))
-    }
-}
-
-fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => u128::from(address),
-    }
-}
-
-fn address(v4: bool, number: u128) -> Option<IpAddr> {
-    if v4 {
-        let number = u32::try_from(number).ok()?;
-        return Some(IpAddr::V4(Ipv4Addr::from(number)));
-    }
-    Some(IpAddr::V6(Ipv6Addr::from(number)))
+/// Bits of the address that are the host's.
+fn spare(range: &IpNet) -> u32 {
+    u32::from(range.max_prefix_len() - range.prefix_len())
 }
 
 #[cfg(test)]
