@@ -88,7 +88,7 @@ impl Layouts {
         let layout = Layout {
             slots: slots.collect(),
         };
-        let contained = |old: &Layout| layout.contains(old) && layout.agrees(old);
+        let contained = |old: &Layout| layout.contains(old);
         let kept = self.0.iter().filter(|old| !contained(old)).count();
         if kept >= MOST_LAYOUTS {
             return Err(Some(full()));
@@ -123,18 +123,10 @@ impl Layout {
             .all(|(pci, (product, _))| slots.get(pci).and_then(Option::as_ref) == Some(product))
     }
 
+    /// Whether it has the slots of `other`, with the same products and rails.
     fn contains(&self, other: &Self) -> bool {
-        other
-            .slots
-            .iter()
-            .all(|(pci, (product, _))| self.slots.get(pci).is_some_and(|slot| slot.0 == *product))
-    }
-
-    fn agrees(&self, other: &Self) -> bool {
-        other
-            .slots
-            .iter()
-            .all(|(pci, (_, rail))| self.slots.get(pci).is_some_and(|slot| slot.1 == *rail))
+        let same = |(pci, slot)| self.slots.get(pci) == Some(slot);
+        other.slots.iter().all(same)
     }
 
     fn all(&self) -> Rails {
