@@ -137,7 +137,8 @@ fn place(
         return duplicate(plan, netdev, found);
     }
     if let Some(why) = conflict(world, site, netdev, link, address) {
-        if is_elsewhere(world, site, netdev, address) {
+        let foreign = |(other, found): (Netdev, &Address)| !is_ours(world, &other, found.net);
+        if elsewhere(site, netdev, address).any(foreign) {
             plan.in_use.insert(address.addr());
         }
         return plan.find(FindingId::AddressConflict, &netdev.name, why);
@@ -179,14 +180,7 @@ fn conflict(
     link: &Link,
     address: IpNet,
 ) -> Option<String> {
-    let elsewhere = site.links.iter().find(|(name, link)| {
-        **name != netdev.name
-            && link
-                .addresses
-                .iter()
-                .any(|one| one.net.addr() == address.addr())
-    });
-    if let Some((name, _)) = elsewhere {
+    if let Some((Netdev { name, .. }, _)) = elsewhere(site, netdev, address).next() {
         return Some(format!(
             "{} is to be on {netdev} and is on {name}: it is left there. Take it away there, or out of the range",
             address.addr()
@@ -202,17 +196,20 @@ fn conflict(
     ))
 }
 
-/// Whether someone else put the address on another interface of this node.
-fn is_elsewhere(world: &World<'_>, site: &Site<'_>, netdev: &Netdev, address: IpNet) -> bool {
-    let mut others = site.links.iter().filter(|(name, _)| **name != netdev.name);
-    others.any(|(name, link)| {
-        let other = Netdev {
+/// The other interfaces of this node that have the address, whoever put it there.
+fn elsewhere<'a>(
+    site: &Site<'a>,
+    netdev: &Netdev,
+    address: IpNet,
+) -> impl Iterator<Item = (Netdev, &'a Address)> {
+    let others = site.links.iter().filter(|(name, _)| **name != netdev.name);
+    others.filter_map(move |(name, link)| {
+        let has = |one: &&Address| one.net.addr() == address.addr();
+        let netdev = Netdev {
             name: name.clone(),
             index: link.index,
         };
-        let has = |one: &&Address| one.net.addr() == address.addr();
-        let found = link.addresses.iter().find(has);
-        found.is_some_and(|one| !is_ours(world, &other, one.net))
+        Some((netdev, link.addresses.iter().find(has)?))
     })
 }
 
