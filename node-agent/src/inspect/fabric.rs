@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crds::fabric::LinkLayer;
 use crds::node::Finding;
-use topology::fact::Fact;
-use topology::machine::{LinkLayer, Machine, Nic};
+use topology::machine::{Machine, Nic};
 
 use super::compute;
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::planner::ROCE_HEADERS;
+use crate::roles;
 
 /// Sizes that an RDMA packet's payload can have (`enum ib_mtu`).
 const RDMA_MTUS: [u32; 5] = [4096, 2048, 1024, 512, 256];
@@ -23,19 +24,15 @@ const FULL: u16 = 0x8000;
 pub(super) fn findings(state: &HostState, machine: &Machine) -> Vec<Finding> {
     let mut found = Vec::new();
     for nic in compute(machine) {
-        if has_layer(nic, LinkLayer::Ethernet) {
+        let layers = roles::link_layers(nic);
+        if layers.contains(&LinkLayer::Ethernet) {
             found.extend(small_mtu(state, nic));
-        } else if has_layer(nic, LinkLayer::InfiniBand) {
+        } else if layers.contains(&LinkLayer::InfiniBand) {
             found.extend(first_pkey(state, nic));
         }
         found.extend(bond(nic));
     }
     found
-}
-
-fn has_layer(nic: &Nic, layer: LinkLayer) -> bool {
-    let mut ports = nic.ports.iter();
-    ports.any(|port| port.link_layer == Fact::Known(layer))
 }
 
 fn small_mtu(state: &HostState, nic: &Nic) -> Option<Finding> {
