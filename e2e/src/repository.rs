@@ -54,8 +54,8 @@ impl Repository {
 
     /// Ends the server on a node.
     pub fn end(cluster: &Cluster, node: &str) -> Result<()> {
-        let end = ["pkill", "-f", "openssl s_server -accept 127.0.0.1:8443"];
-        cluster.on_node(node, end).map(drop)
+        let server = format!("openssl s_server -accept {ADDRESS}");
+        cluster.on_node(node, ["pkill", "-f", &server]).map(drop)
     }
 }
 
