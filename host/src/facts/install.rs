@@ -11,6 +11,7 @@ mod elf;
 pub mod gpu;
 pub mod modules;
 pub mod packages;
+mod unpack;
 
 use std::collections::BTreeMap;
 

@@ -1,21 +1,17 @@
 //! Module files as the kernel's loader sees them: ELF, with `.modinfo`, `__versions` and the checksums of exported
 //! symbols (kernel `scripts/mod/modpost.c`, `include/linux/export-internal.h`). Reads the parts that are needed.
 
-use std::fs::File;
-use std::io::Read;
-
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolSection};
 use topology::fact::Fact;
 
 use super::modules::ModuleInfo;
+use super::unpack::{LIMIT, unpack};
 use crate::facts::driver::PEER_MEMORY;
 use crate::root::{Root, fact};
 
 /// Largest section that is read.
 const SECTION_LIMIT: u64 = 4 << 20;
-/// Largest module that is unpacked.
-const UNPACKED_LIMIT: u64 = 64 << 20;
 /// Size of `struct modversion_info` on 64-bit machines: a checksum, then the name.
 const VERSION_ENTRY: usize = 64;
 /// Where the name stands in it.
@@ -30,21 +26,13 @@ pub(super) fn info(root: &Root, path: &str) -> Fact<ModuleInfo> {
     };
     let read = match path.rsplit_once('.') {
         Some((_, "ko")) => parse(&ReadCache::new(file)),
-        Some((_, "gz")) => unpacked(file).and_then(|bytes| parse(bytes.as_slice())),
-        _ => Err("it is compressed in a way that this program does not unpack".to_owned()),
+        Some((_, ending)) => unpack(file, ending, LIMIT).and_then(|bytes| parse(bytes.as_slice())),
+        None => Err("its name has no ending".to_owned()),
     };
     read.map_or_else(
         |why| Fact::Unreadable(format!("read {path}: {why}")),
         Fact::Known,
     )
-}
-
-fn unpacked(file: File) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let mut gzip = flate2::read::GzDecoder::new(file).take(UNPACKED_LIMIT);
-    gzip.read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    Ok(bytes)
 }
 
 fn parse<'a, R: ReadRef<'a>>(data: R) -> Result<ModuleInfo, String> {

@@ -103,7 +103,7 @@ fn a_module_file_tells_what_it_is_and_whether_it_is_what_is_loaded() {
     );
     assert_eq!(peermem.is_loaded, Fact::Absent);
     let packed = file(&root, "ib_umad");
-    assert!(matches!(packed.info, Fact::Unreadable(why) if why.contains("compressed")));
+    assert!(matches!(packed.info, Fact::Unreadable(why) if why.contains("ib_umad.ko.zst")));
     let again = install_since(&root, Some(&install(&root)));
     assert_eq!(again.modules.fact.known().unwrap()["ib_core"], core);
 }
@@ -145,4 +145,36 @@ fn a_damaged_module_file_is_unreadable_and_one_in_a_driver_container_is_found() 
     );
     let gpu = install(&root).gpu;
     assert!(gpu.in_container() && gpu.owned_by_operator());
+}
+
+/// Ubuntu 24.04 ships `.ko.zst`, Fedora and RHEL `.ko.xz`.
+#[test]
+fn a_compressed_module_file_tells_what_it_is() {
+    let packed: [(&str, &[u8]); 3] = [
+        ("ib_core.ko.xz", include_bytes!("packed/tiny.ko.xz")),
+        ("mlx5_core.ko.zst", include_bytes!("packed/tiny.ko.zst")),
+        ("rdma_cm.ko.gz", include_bytes!("packed/tiny.ko.gz")),
+    ];
+    let place = format!("lib/modules/{RELEASE}");
+    let index = packed.map(|(name, _)| format!("kernel/{name}:\n")).concat();
+    let (directory, root) = machine(&[
+        (&format!("{place}/modules.dep"), &index),
+        ("proc/modules", "mlx5_core 1 0 - Live 0x0\n"),
+        (
+            "sys/module/mlx5_core/srcversion",
+            "0A1B2C3D4E5F6A7B8C9D0E1\n",
+        ),
+    ]);
+    for (name, bytes) in packed {
+        put(directory.path(), &format!("{place}/kernel/{name}"), bytes);
+    }
+    for name in ["ib_core", "mlx5_core", "rdma_cm"] {
+        let found = file(&root, name);
+        let info = found.info.known().unwrap();
+        let known = |text: &str| Fact::Known(text.to_owned());
+        assert_eq!(info.version, known("24.10-1.1.4"), "{name}");
+        assert_eq!(info.source_version, known("0A1B2C3D4E5F6A7B8C9D0E1"));
+        assert_eq!(info.peer_memory_export, Fact::Absent);
+    }
+    assert_eq!(file(&root, "mlx5_core").is_loaded, Fact::Known(true));
 }
