@@ -1,11 +1,13 @@
 //! Copies what [`crate::machine`] and [`crate::facts`] read of a live machine into a fixture that can be shown around.
 //!
 //! Only the files named here are copied. GUIDs, MAC addresses, GIDs, UUIDs, the boot id and what names a host are masked
-//! by [`mask`]; of a configuration space's extended part only ACS and ATS are kept, not the serial number. Called by the agent's
+//! by [`mask`], addresses by [`address`]; of a configuration space's extended part only ACS and ATS are kept, not the serial number. Called by the agent's
 //! `capture` command. The same machine gives the same bytes.
 
+mod address;
 mod devices;
 mod mask;
+mod network;
 mod system;
 
 use topology::fact::Fact;
@@ -31,6 +33,7 @@ pub fn capture(from: &Root, into: &Root) -> Result<Vec<String>, RootError> {
     };
     devices::copy(&mut capture)?;
     system::copy(&mut capture)?;
+    network::copy(&mut capture)?;
     capture.left_out.sort();
     Ok(capture.left_out)
 }

@@ -4,12 +4,21 @@
 //! the original can be computed back.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::address::Networks;
+
+/// Hexadecimal digits at the end of a name that may be an identifier.
+const SHORTEST_IDENTIFIER: usize = 7;
 
 /// Values met so far, by kind.
 #[derive(Default)]
 pub(super) struct Masks {
     met: BTreeMap<(&'static str, String), u64>,
     counts: BTreeMap<&'static str, u64>,
+    networks: Networks,
 }
 
 impl Masks {
@@ -85,12 +94,49 @@ impl Masks {
 
     /// A device's name: udev may have put its MAC address or GUID into it (`enx…`, `rocex…`).
     pub(super) fn name(&mut self, name: &str) -> String {
-        match name.rsplit_once('x') {
-            Some((head, digits)) if matches!(digits.len(), 12 | 16) && is_hex(digits) => {
+        match embedded(name) {
+            Some((head, digits)) => {
                 let number = self.number("name", digits);
                 format!("{head}x{number:0width$x}", width = digits.len())
             }
-            _ => name.to_owned(),
+            None => name.to_owned(),
+        }
+    }
+
+    /// An interface's name: beside what [`Self::name`] knows, those that container networks make of an identifier (`veth…`,
+    /// `cali…`, `br-…`).
+    pub(super) fn link(&mut self, name: &str) -> String {
+        let head = name.trim_end_matches(|sign: char| sign.is_ascii_hexdigit());
+        let digits = &name[head.len()..];
+        if embedded(name).is_some() || digits.len() < SHORTEST_IDENTIFIER {
+            return self.name(name);
+        }
+        let number = self.number("link", name);
+        format!("{head}{number:0width$x}", width = digits.len())
+    }
+
+    /// A routing table: the kernel's own and numbers stay.
+    pub(super) fn table(&mut self, name: &str) -> String {
+        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number || matches!(name, "all" | "default" | "local" | "main") {
+            return name.to_owned();
+        }
+        format!("table{}", self.number("table", name))
+    }
+
+    /// An IP address or network; what is none, such as `default`, is kept only where it is one of the words that `ip` uses.
+    pub(super) fn address(&mut self, text: &str) -> String {
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return self.networks.mask(address).to_string();
+        }
+        match (text, text.parse::<IpNet>()) {
+            ("all" | "default", _) => text.to_owned(),
+            (_, Ok(net)) => {
+                let address = self.networks.mask(net.addr());
+                let masked = IpNet::new(address, net.prefix_len());
+                masked.map_or_else(|_| String::new(), |masked| masked.trunc().to_string())
+            }
+            (_, Err(_)) => String::new(),
         }
     }
 
@@ -110,6 +156,12 @@ impl Masks {
             .collect::<Vec<_>>()
             .join("/")
     }
+}
+
+/// What a name has before the `x`, and the address that udev has put behind it.
+fn embedded(name: &str) -> Option<(&str, &str)> {
+    let found = name.rsplit_once('x')?;
+    (matches!(found.1.len(), 12 | 16) && is_hex(found.1)).then_some(found)
 }
 
 fn is_zero(text: &str) -> bool {

@@ -235,3 +235,116 @@ fn ranges_keep_their_size_and_topology_files_their_shape() {
         "<nic><net name=\"mlx5_0\" guid=\"0x0\" port=\"1\"/></nic>"
     );
 }
+
+const LINKS: &str = r#"[
+ {"ifindex":2,"ifname":"enxb859aabbccdd","flags":["UP"],"mtu":4200,"operstate":"UP","link_type":"ether","address":"b8:59:aa:bb:cc:dd","permaddr":"b8:59:aa:bb:cc:dd","ifalias":"node17 uplink","parentbus":"pci","parentdev":"0000:14:00.0","addr_info":[{"family":"inet","local":"10.11.12.13","prefixlen":24,"scope":"global","label":"node17"},{"family":"inet6","local":"fe80::ba59:aaff:febb:ccdd","prefixlen":64,"scope":"link"}]},
+ {"ifindex":9,"ifname":"veth7f7f7f7f","link":"enxb859aabbccdd","flags":["UP"],"mtu":1500,"operstate":"UP","link_type":"ether","addr_info":[]}]"#;
+const ROUTES: &str = r#"[{"dst":"default","gateway":"10.11.12.1","dev":"enxb859aabbccdd","protocol":"dhcp","prefsrc":"10.11.12.13"},
+ {"dst":"10.11.12.0/24","dev":"enxb859aabbccdd","table":"node17"}]"#;
+
+/// [`machine`], an Ethernet one, with what its tools said.
+fn networked() -> (tempfile::TempDir, Root) {
+    let (keep, root) = machine();
+    let port = format!("/{NIC}/infiniband/rocexb85900000000aaaa/ports/1/link_layer");
+    root.put(&port, "Ethernet\n").unwrap();
+    for (name, text) in [
+        ("ip-address.json", LINKS),
+        ("ip-route-4.json", ROUTES),
+        ("ip-route-6.json", "not supported"),
+        (
+            "ip-rule-4.json",
+            r#"[{"priority":0,"src":"10.11.12.13","table":"local"}]"#,
+        ),
+        ("ip-rule-6.json", "[]"),
+        (
+            "dcb-pfc-enxb859aabbccdd.json",
+            r#"{"pfc_cap":8,"prio_pfc":[false,true]}"#,
+        ),
+        ("dcb-dcbx-enxb859aabbccdd.json", "not supported"),
+        (
+            "ethtool-fec-enxb859aabbccdd.json",
+            r#"[{"ifname":"enxb859aabbccdd","config":["RS"],"active":["RS"],"serial":"node17"}]"#,
+        ),
+    ] {
+        let path = format!("{}/{name}", crate::facts::RECORDED);
+        root.put(&path, text).unwrap();
+    }
+    (keep, root)
+}
+
+#[test]
+fn recorded_answers_replay_as_the_machine_said_and_name_nobody() {
+    let (_keep, root) = networked();
+    let (directory, copy) = copy(&root);
+    let (before, after) = (read(&root).network, read(&copy).network);
+    let links = after.links.fact.known().unwrap();
+    let link = &links["enx000000000002"];
+    let of = &before.links.fact.known().unwrap()["enxb859aabbccdd"];
+    assert_eq!((link.mtu, link.pci), (of.mtu, of.pci));
+    let routes = after.routes.fact.known().unwrap();
+    assert_eq!(routes.len(), before.routes.fact.known().unwrap().len());
+    let own = routes.iter().find(|route| route.table != "main").unwrap();
+    assert_eq!(own.table, "table1");
+    assert!(own.to.contains(&link.addresses[0].net.addr()), "{own:?}");
+    assert_eq!(own.to.prefix_len(), 24);
+    let default = routes.iter().find(|route| route.table == "main").unwrap();
+    assert!(own.to.contains(&default.gateways[0]));
+    assert_eq!(after.rules.fact.known().unwrap().len(), 1);
+    let dcb = |network: &crate::facts::network::Network, name: &str| {
+        network.interfaces[name].dcb.clone().unwrap()
+    };
+    let (shown, said) = (
+        dcb(&after, "enx000000000002"),
+        dcb(&before, "enxb859aabbccdd"),
+    );
+    assert_eq!(shown.pfc.fact, Fact::Known(vec![1]));
+    assert_eq!(
+        (shown.pfc.fact, shown.dcbx.fact),
+        (said.pfc.fact, said.dcbx.fact)
+    );
+    let fec = |network: &crate::facts::network::Network, name: &str| {
+        network.interfaces[name].fec.clone().unwrap().fact
+    };
+    assert!(fec(&after, "enx000000000002").known().is_some());
+    assert_eq!(
+        fec(&after, "enx000000000002"),
+        fec(&before, "enxb859aabbccdd")
+    );
+    let recorded = content(&directory.path().join("run"));
+    assert_eq!(recorded.len(), 8);
+    for (path, bytes) in recorded {
+        let text = format!("{} {}", path.display(), String::from_utf8_lossy(&bytes));
+        for secret in SECRETS
+            .into_iter()
+            .chain(["10.11", "ccdd", "serial", "ifalias"])
+        {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+}
+
+#[test]
+fn recorded_answers_captured_twice_are_the_same() {
+    let (_keep, root) = networked();
+    let (first, once) = copy(&root);
+    let (second, _twice) = copy(&once);
+    let relative = |folder: &Path| -> Vec<_> {
+        let found = content(&folder.join("run")).into_iter();
+        found
+            .map(|(path, bytes)| (path.strip_prefix(folder).unwrap().to_owned(), bytes))
+            .collect()
+    };
+    assert_eq!(relative(second.path()), relative(first.path()));
+}
+
+#[test]
+fn an_answer_that_is_no_json_is_left_out_and_said() {
+    let (_keep, root) = networked();
+    let path = format!("{}/ip-rule-4.json", crate::facts::RECORDED);
+    root.put(&path, "10.11.12.13 lookup node17").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let left_out = capture(&root, &Root::new(directory.path())).unwrap();
+    assert_eq!(left_out.len(), 1);
+    assert!(left_out[0].starts_with("ip-rule-4.json: "), "{left_out:?}");
+    assert!(!left_out[0].contains("node17"));
+}

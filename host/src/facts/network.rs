@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use topology::machine::{LinkLayer, Machine};
 
+pub(crate) use ask::UNSUPPORTED;
 pub use ask::is_live;
 pub use dcb::{Dcb, Ets, dcb};
 pub use depends::{ApiServer, Connection, Depends, Peer};
@@ -88,6 +89,22 @@ pub fn network(root: &Root, machine: &Machine, depth: Depth) -> Network {
         ports: rdma::ports(root, machine),
         ..reach
     }
+}
+
+/// What is asked of the machine as a whole, in the order in which a capture records it.
+pub(crate) fn questions() -> Vec<ask::Question<'static>> {
+    let mut questions = vec![links::question()];
+    questions.extend(["-4", "-6"].map(routes::question));
+    questions.extend(["-4", "-6"].map(routes::rule_question));
+    questions
+}
+
+/// What is asked of an Ethernet interface of an RDMA device.
+pub(crate) fn questions_of(name: &str) -> Vec<ask::Question<'_>> {
+    let dcb = dcb::OBJECTS.map(|object| dcb::question(object, name));
+    let mut questions = Vec::from(dcb);
+    questions.push(rdma::fec_question(name));
+    questions
 }
 
 fn interfaces(

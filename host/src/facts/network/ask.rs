@@ -22,33 +22,52 @@ pub fn is_live(root: &Root) -> bool {
 }
 
 /// A question to a tool. Names of interfaces are arguments of their own, so that none is taken for anything else.
-pub(super) struct Question<'a> {
+pub(crate) struct Question<'a> {
     pub(super) program: &'static str,
-    pub(super) arguments: &'a [&'a str],
+    pub(super) arguments: Vec<&'a str>,
     /// Name of the file with the recorded answer.
-    pub(super) recorded: String,
+    pub(crate) recorded: String,
 }
+
+/// What a recorded answer says where the tool said that the kernel or the driver has no such thing.
+pub(crate) const UNSUPPORTED: &str = "not supported";
 
 impl Question<'_> {
     /// The answer, parsed; a tool that says "not supported" has found nothing.
     pub(super) fn ask<T: DeserializeOwned>(&self, root: &Root) -> Sourced<T> {
         let what = format!("{} {}", self.program, self.arguments.join(" "));
         if is_live(root) {
-            let text = match answer(self.program, self.arguments) {
-                Ok(text) => Fact::Known(text),
-                Err(error) if error.is_unsupported() => Fact::Absent,
-                Err(error) => Fact::Unreadable(error.chain()),
-            };
-            return Sourced::new(what.clone(), parse(text, &what));
+            return Sourced::new(what.clone(), parse(self.live(), &what));
         }
         let path = format!("{RECORDED}/{}", self.recorded);
         let text = match root.text(&path) {
             Err(error) if error.is_not_found() => Fact::Unreadable(format!(
                 "this process is not in the network namespace of the machine, and `{what}` is not recorded in {path}"
             )),
+            Ok(text) if text.trim() == UNSUPPORTED => Fact::Absent,
             result => fact(result),
         };
         Sourced::new(path.clone(), parse(text, &path))
+    }
+
+    fn live(&self) -> Fact<String> {
+        match answer(self.program, &self.arguments) {
+            Ok(text) => Fact::Known(text),
+            Err(error) if error.is_unsupported() => Fact::Absent,
+            Err(error) => Fact::Unreadable(error.chain()),
+        }
+    }
+
+    /// What a capture of the machine below `root` records: the tool's answer, or what was recorded before; `Absent` where
+    /// neither is to be had.
+    pub(crate) fn to_record(&self, root: &Root) -> Fact<String> {
+        if !is_live(root) {
+            return root.read(&format!("{RECORDED}/{}", self.recorded));
+        }
+        match self.live() {
+            Fact::Absent => Fact::Known(UNSUPPORTED.to_owned()),
+            found => found,
+        }
     }
 }
 

@@ -66,14 +66,20 @@ pub fn dcb(root: &Root, name: &str) -> Dcb {
     }
 }
 
+/// Objects of the tool that are read.
+pub(super) const OBJECTS: [&str; 5] = ["app", "buffer", "dcbx", "ets", "pfc"];
+
+pub(super) fn question<'a>(object: &'a str, name: &'a str) -> Question<'a> {
+    Question {
+        program: "dcb",
+        arguments: vec!["-j", object, "show", "dev", name],
+        recorded: format!("dcb-{object}-{name}.json"),
+    }
+}
+
 /// One object of the tool. It is absent where the driver has none, unreadable where the answer lacks the table.
 fn ask<T>(root: &Root, object: &str, name: &str, read: impl Fn(&Value) -> Option<T>) -> Sourced<T> {
-    let question = Question {
-        program: "dcb",
-        arguments: &["-j", object, "show", "dev", name],
-        recorded: format!("dcb-{object}-{name}.json"),
-    };
-    let answer = question.ask::<Value>(root);
+    let answer = question(object, name).ask::<Value>(root);
     let missing = || format!("{}: the answer has no such table", answer.source);
     let fact = match &answer.fact {
         Fact::Known(value) => read(value).map_or_else(|| Fact::Unreadable(missing()), Fact::Known),

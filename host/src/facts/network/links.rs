@@ -127,15 +127,18 @@ struct ShownAddress {
     dadfailed: bool,
 }
 
+pub(super) fn question() -> Question<'static> {
+    Question {
+        program: "ip",
+        arguments: vec!["-j", "-d", "address", "show"],
+        recorded: "ip-address.json".to_owned(),
+    }
+}
+
 /// Every interface by name.
 #[must_use]
 pub fn links(root: &Root) -> Sourced<BTreeMap<String, Link>> {
-    let question = Question {
-        program: "ip",
-        arguments: &["-j", "-d", "address", "show"],
-        recorded: "ip-address.json".to_owned(),
-    };
-    let answer = question.ask::<Vec<Shown>>(root);
+    let answer = question().ask::<Vec<Shown>>(root);
     let named = |shown: Vec<Shown>| {
         let links = shown.into_iter().map(|one| link(root, one));
         links.collect::<BTreeMap<_, _>>()

@@ -126,13 +126,16 @@ fn enabled(root: &Root, directory: &str) -> Fact<BTreeSet<u8>> {
     Fact::Known(priorities)
 }
 
-pub(super) fn fec(root: &Root, name: &str) -> Sourced<Fec> {
-    let question = Question {
+pub(super) fn fec_question(name: &str) -> Question<'_> {
+    Question {
         program: "ethtool",
-        arguments: &["--json", "--show-fec", name],
+        arguments: vec!["--json", "--show-fec", name],
         recorded: format!("ethtool-fec-{name}.json"),
-    };
-    let answer = question.ask::<Vec<Fec>>(root);
+    }
+}
+
+pub(super) fn fec(root: &Root, name: &str) -> Sourced<Fec> {
+    let answer = fec_question(name).ask::<Vec<Fec>>(root);
     let first = answer.fact.map(|list| list.into_iter().next());
     Sourced::new(answer.source, crate::parse::flatten(first))
 }

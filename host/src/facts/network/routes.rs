@@ -117,14 +117,27 @@ fn both<T>(four: Sourced<Vec<T>>, six: Sourced<Vec<T>>) -> Sourced<Vec<T>> {
     Sourced::new(source, joined.map_or_else(Fact::Unreadable, Fact::Known))
 }
 
+/// Routes of a family, `-4` or `-6`.
+pub(super) fn question(family: &str) -> Question<'_> {
+    Question {
+        program: "ip",
+        arguments: vec!["-j", family, "route", "show", "table", "all"],
+        recorded: format!("ip-route{family}.json"),
+    }
+}
+
+/// Routing rules of a family, `-4` or `-6`.
+pub(super) fn rule_question(family: &str) -> Question<'_> {
+    Question {
+        program: "ip",
+        arguments: vec!["-j", family, "rule", "show"],
+        recorded: format!("ip-rule{family}.json"),
+    }
+}
+
 pub(super) fn routes(root: &Root) -> Sourced<Vec<Route>> {
     let ask = |family: &str, everywhere: &str| {
-        let question = Question {
-            program: "ip",
-            arguments: &["-j", family, "route", "show", "table", "all"],
-            recorded: format!("ip-route{family}.json"),
-        };
-        let answer = question.ask::<Vec<Shown>>(root);
+        let answer = question(family).ask::<Vec<Shown>>(root);
         let routes = |shown: Vec<Shown>| {
             let routes = shown.into_iter().filter_map(|one| route(one, everywhere));
             routes.collect::<Vec<_>>()
@@ -179,12 +192,8 @@ fn route(shown: Shown, everywhere: &str) -> Option<Route> {
 
 pub(super) fn rules(root: &Root) -> Sourced<Vec<Rule>> {
     let ask = |family: u8| {
-        let question = Question {
-            program: "ip",
-            arguments: &["-j", if family == 4 { "-4" } else { "-6" }, "rule", "show"],
-            recorded: format!("ip-rule-{family}.json"),
-        };
-        let answer = question.ask::<Vec<ShownRule>>(root);
+        let name = if family == 4 { "-4" } else { "-6" };
+        let answer = rule_question(name).ask::<Vec<ShownRule>>(root);
         let rules = |shown: Vec<ShownRule>| shown.into_iter().map(|one| rule(one, family));
         Sourced::new(
             answer.source,
