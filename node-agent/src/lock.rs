@@ -13,7 +13,16 @@ use crate::settings::{LOCK_FILE, RUN_DIR};
 /// The lock; it ends with this value.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// A program that another thread starts just now has a copy of the descriptor until it runs, and would keep the lock.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "unlock {LOCK_FILE}");
+        }
+    }
 }
 
 /// Why the lock was not taken.
@@ -59,7 +68,7 @@ pub fn take(root: &Root, who: &str, now: Timestamp) -> Result<Lock, LockError> {
     file.set_len(0).map_err(io("write"))?;
     file.rewind().map_err(io("write"))?;
     file.write_all(text.as_bytes()).map_err(io("write"))?;
-    Ok(Lock { _file: file })
+    Ok(Lock { file })
 }
 
 fn held(file: &mut File) -> LockError {

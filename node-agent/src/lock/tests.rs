@@ -53,3 +53,15 @@ fn a_place_that_cannot_be_written_is_named() {
         "{failed}"
     );
 }
+
+/// Between fork and exec a program that another thread starts has every descriptor of this one.
+#[test]
+fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::new(directory.path());
+    let first = take(&root, "run", Timestamp::now()).unwrap();
+    let copy = first.file.try_clone().unwrap();
+    drop(first);
+    take(&root, "apply", Timestamp::now()).unwrap();
+    drop(copy);
+}
