@@ -208,6 +208,8 @@ pub struct Action {
 pub enum Blocked {
     /// Its attempts are used up.
     Exhausted,
+    /// The host has rebooted for it, and it is not in effect.
+    NoEffect,
     /// It is prepared, and in effect after the reboot that follows.
     Prepared,
     /// It waits for what the text names.
@@ -222,6 +224,10 @@ impl Action {
             Some(Blocked::Exhausted) => Some(format!(
                 "gave up after {} attempts; fix the cause, then annotate the GpuRdmaNode with {}",
                 self.attempts,
+                crds::names::RESET_ATTEMPTS
+            )),
+            Some(Blocked::NoEffect) => Some(format!(
+                "gave up after the reboot; fix the cause, then annotate the GpuRdmaNode with {}",
                 crds::names::RESET_ATTEMPTS
             )),
             Some(Blocked::Prepared) => Some(
@@ -247,6 +253,12 @@ impl Action {
         self.blocked == Some(Blocked::Prepared)
     }
 
+    /// Whether only another specification or a person gives it new attempts.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        matches!(self.blocked, Some(Blocked::Exhausted | Blocked::NoEffect))
+    }
+
     /// The action as it stands in the status.
     #[must_use]
     pub fn status(&self) -> ActionStatus {
@@ -256,7 +268,7 @@ impl Action {
             desired: self.change.desired(),
             cost: self.change.cost(),
             attempts: self.attempts,
-            exhausted: self.blocked == Some(Blocked::Exhausted),
+            exhausted: self.is_given_up(),
             message: shorten(&self.message(), MESSAGE_LIMIT),
         }
     }

@@ -3,9 +3,10 @@
 //!
 //! An attempt is counted before it runs, so that a crash counts too, and taken back once it is verified: a module must be loaded
 //! again at each boot, and that must not use the budget up. What needs a reboot is not verified before it: its attempt
-//! counts until another install hash or a reset, so that no host reboots more often than its budget allows.
+//! counts until another install hash or a reset, so that no host reboots more often than its budget allows. Where the reboot
+//! did not bring it, it is given up at once: the next one would bring no more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -43,6 +44,9 @@ pub struct Count {
     /// The boot in which it was prepared: its effect comes with the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared_in: Option<String>,
+    /// Whether the host has rebooted for it, and nothing has shown since that it is in effect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rebooted: bool,
 }
 
 impl Attempts {
@@ -94,8 +98,34 @@ impl Attempts {
                 .is_some_and(|boot| boot != boot_id)
             {
                 count.prepared_in = None;
+                count.rebooted = true;
                 "the host has rebooted, and it is not in effect".clone_into(&mut count.last_error);
             }
+        }
+        self
+    }
+
+    /// Whether the host has rebooted for `change`, and nothing has shown since that it is in effect.
+    #[must_use]
+    pub fn had_reboot(&self, change: &Change) -> bool {
+        let count = self.actions.get(&change.attempt_key());
+        count.is_some_and(|count| count.rebooted)
+    }
+
+    /// Notes what was seen in effect: the reboot for its place has brought what it was for. The attempt stays counted.
+    #[must_use]
+    pub fn in_effect(mut self, seen: &BTreeSet<Change>) -> Self {
+        let of = |key: &String| {
+            let at = |place: String| {
+                let rest = key.strip_prefix(&place);
+                rest.is_some_and(|rest| rest.starts_with('/'))
+            };
+            seen.iter().map(Change::place).any(at)
+        };
+        let counts = self.actions.iter_mut().filter(|(_, count)| count.rebooted);
+        for (_, count) in counts.filter(|(key, _)| of(key)) {
+            count.rebooted = false;
+            count.last_error.clear();
         }
         self
     }
@@ -135,6 +165,9 @@ impl Attempts {
         if count.prepared_in.is_some() {
             return Some(Blocked::Prepared);
         }
+        if count.rebooted {
+            return Some(Blocked::NoEffect);
+        }
         if count.attempts >= BUDGET {
             return Some(Blocked::Exhausted);
         }
@@ -159,8 +192,10 @@ impl Attempts {
                 last_at: Time(now),
                 last_error: String::new(),
                 prepared_in: None,
+                rebooted: false,
             });
         count.attempts += 1;
+        count.rebooted = false;
         count.last_at = Time(now);
         "did not end".clone_into(&mut count.last_error);
     }

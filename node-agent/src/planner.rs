@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use topology::machine::Machine;
 
-use crate::action::{Action, BUDGET, Blocked, Change, Explain};
+use crate::action::{Action, BUDGET, Change, Explain};
 use crate::attempts::Attempts;
 use crate::desired::Desired;
 use crate::findings::FindingId;
@@ -93,6 +93,9 @@ pub struct Plan {
     /// Addresses in the ranges of the rails that are here, or on a link, and not by the operator's word.
     #[serde(skip)]
     pub in_use: BTreeSet<IpAddr>,
+    /// What was seen to be in effect already: the changes that would bring it.
+    #[serde(skip)]
+    pub met: BTreeSet<Change>,
 }
 
 impl Plan {
@@ -167,7 +170,7 @@ impl Plan {
             blocked,
             last_error,
         };
-        if action.blocked == Some(Blocked::Exhausted) {
+        if action.is_given_up() {
             let component = format!("{} {}", action.change.kind(), action.change.target());
             self.find(FindingId::AttemptsExhausted, component, action.message());
         }

@@ -332,10 +332,7 @@ impl NodeView {
     fn exhausted(&self) -> Option<String> {
         let mut actions = self.present_plan()?.actions.iter();
         let stuck = actions.find(|action| action.exhausted && action.cost > Cost::None)?;
-        Some(format!(
-            "{} {} failed {} times: {}",
-            stuck.kind, stuck.target, stuck.attempts, stuck.message
-        ))
+        Some(node::given_up(stuck))
     }
 
     /// How the node's maintenance failed: attempts used up, or a node that is Degraded afterwards and was not so, or not

@@ -63,28 +63,45 @@ fn a_new_hash_or_a_new_annotation_resets_once() {
 }
 
 #[test]
-fn what_needs_a_reboot_keeps_its_count_and_tells_boots_apart() {
+fn what_a_reboot_did_not_bring_is_given_up_until_a_reset() {
+    let mut attempts = Attempts {
+        install_hash: "a".to_owned(),
+        ..Attempts::default()
+    };
+    attempts.begin(&load(), at(1000));
+    attempts.prepared(&load(), "boot-1");
+    attempts = attempts.booted("boot-1");
+    assert_eq!(attempts.blocks(&load(), at(1000)), Some(Blocked::Prepared));
+    assert!(attempts.was_prepared_before(&load(), "boot-2"));
+    for boot in ["boot-2", "boot-3"] {
+        attempts = attempts.booted(boot);
+        let blocked = attempts.blocks(&load(), at(99_999));
+        assert_eq!(blocked, Some(Blocked::NoEffect), "{boot}");
+    }
+    let (made, said) = attempts.of(&load());
+    let said = said.unwrap();
+    assert_eq!(made, 1, "a boot uses one attempt up");
+    assert!(said.contains("has rebooted, and it is not in effect"));
+    let (reset, _) = attempts.current("a", Some("again"));
+    assert_eq!(reset.blocks(&load(), at(99_999)), None);
+}
+
+#[test]
+fn what_was_seen_in_effect_may_be_set_again_on_what_is_left_of_the_budget() {
     let mut attempts = Attempts::default();
     for boot in 1..=3 {
         attempts.begin(&load(), at(boot * 1000));
         attempts.prepared(&load(), &format!("boot-{boot}"));
-        attempts = attempts.booted(&format!("boot-{boot}"));
-        assert_eq!(
-            attempts.blocks(&load(), at(boot * 1000)),
-            Some(Blocked::Prepared)
-        );
-        let next = format!("boot-{}", boot + 1);
-        assert!(attempts.was_prepared_before(&load(), &next));
-        attempts = attempts.booted(&next);
+        attempts = attempts.booted(&format!("boot-{}", boot + 1));
+        let elsewhere = Change::LoadModule(ModuleName::new("ib").unwrap());
+        attempts = attempts.in_effect(&BTreeSet::from([elsewhere]));
+        assert!(attempts.had_reboot(&load()), "of another place");
+        attempts = attempts.in_effect(&BTreeSet::from([load()]));
+        assert!(!attempts.had_reboot(&load()));
     }
+    assert_eq!(attempts.of(&load()), (3, None));
     assert_eq!(
         attempts.blocks(&load(), at(99_999)),
         Some(Blocked::Exhausted)
-    );
-    let (made, said) = attempts.of(&load());
-    assert_eq!(made, 3);
-    assert!(
-        said.unwrap()
-            .contains("has rebooted, and it is not in effect")
     );
 }

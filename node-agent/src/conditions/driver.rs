@@ -3,7 +3,7 @@
 use crds::reasons::NodeReason;
 
 use super::{Judge, Verdict, verdict};
-use crate::action::{Blocked, Explain};
+use crate::action::Explain;
 
 impl Judge<'_> {
     /// Network functions of Mellanox, with or without a driver.
@@ -47,9 +47,7 @@ impl Judge<'_> {
     /// An action that failed, used-up budgets first.
     fn failed(&self) -> Option<Verdict> {
         let actions = &self.decision.plan.actions;
-        let stuck = actions
-            .iter()
-            .find(|action| action.blocked == Some(Blocked::Exhausted));
+        let stuck = actions.iter().find(|action| action.is_given_up());
         let failed = actions.iter().find(|action| action.last_error.is_some());
         let (action, reason) = match (stuck, failed) {
             (Some(stuck), _) => (stuck, NodeReason::AttemptsExhausted),

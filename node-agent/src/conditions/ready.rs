@@ -6,7 +6,7 @@ use crds::reasons::NodeReason;
 use topology::policy::ResourceKind;
 
 use super::{Judge, Verdict, verdict};
-use crate::action::{Blocked, Explain};
+use crate::action::Explain;
 use crate::findings::FindingId;
 
 impl Judge<'_> {
@@ -82,9 +82,7 @@ impl Judge<'_> {
     /// What is planned and not done.
     fn pending(&self) -> Option<(Verdict, Phase)> {
         let actions = &self.decision.plan.actions;
-        let first = actions
-            .iter()
-            .find(|a| a.blocked != Some(Blocked::Exhausted))?;
+        let first = actions.iter().find(|a| !a.is_given_up())?;
         let what = format!("{} {}", first.change.kind(), first.change.target());
         if self.desired.paused {
             let message = format!(

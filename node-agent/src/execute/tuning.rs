@@ -45,6 +45,8 @@ pub(super) fn perform(
             let removed = settings.root.remove(NETNS_FILE);
             Ok(removed.map_err(crate::store::StoreError::from)?)
         }
+        // What waits for its reboot stays planned; firmware is not written again for it.
+        TuningChange::LinkType { .. } if verify(settings, change).is_ok() => Ok(()),
         TuningChange::LinkType {
             function,
             port,

@@ -96,6 +96,7 @@ fn the_reboot_comes_when_only_prepared_actions_are_left() {
     for (blocked, next) in [
         ([ready(), None], Next::Actions),
         ([ready(), Some(Blocked::Exhausted)], Next::Actions),
+        ([ready(), Some(Blocked::NoEffect)], Next::Actions),
         ([ready(), ready()], Next::Reboot),
     ] {
         assert_eq!(
@@ -168,4 +169,22 @@ fn the_status_says_what_is_waited_for() {
         !waits.completed && waits.message.contains("reboots"),
         "{waits:?}"
     );
+}
+
+#[test]
+fn a_reboot_without_its_effect_does_not_complete_the_grant() {
+    let whole = plan(vec![action("a", None)]);
+    let taken = accepted(None, &asks(&whole), &whole).unwrap();
+    let attempts = prepared("a").booted("boot-2");
+    let blocked = attempts.blocks(&whole.actions[0].change, at(0));
+    assert_eq!(blocked, Some(Blocked::NoEffect));
+    let left = plan(vec![action("a", blocked)]);
+    let status = taken.status(&left, &attempts, &[]);
+    assert!(!status.completed, "{status:?}");
+    assert!(status.message.contains("gave up after the reboot"));
+    assert!(left.actions[0].status().exhausted, "the operator halts");
+    let next = taken.next(&left, &attempts, "boot-2", at(0));
+    assert_eq!(next, Next::Actions, "no second reboot");
+    let done = taken.status(&plan(vec![]), &attempts, &[]);
+    assert!(done.completed, "{done:?}");
 }

@@ -192,6 +192,11 @@ impl Plan {
         }
     }
 
+    /// Notes what is as asked already.
+    fn as_asked(&mut self, change: FabricChange) {
+        self.met.insert(Change::Fabric(change));
+    }
+
     /// Another program sets the same thing to another value.
     fn owned_elsewhere(&mut self, netdev: &str, what: &str, wanted: &str, owner: &Owner) {
         let message = format!(

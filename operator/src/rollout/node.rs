@@ -1,7 +1,7 @@
 //! The decision for one node. Pure; [`super::decide`] calls it with the slots and with what halts the cluster.
 
 use crds::cluster::Mode;
-use crds::node::{Cost, Maintenance, Phase, PlanStatus};
+use crds::node::{ActionStatus, Cost, Maintenance, Phase, PlanStatus};
 use k8s_openapi::jiff::Timestamp;
 
 use super::slots::Slots;
@@ -296,4 +296,20 @@ pub(super) fn grant_for(plan: &PlanStatus) -> Maintenance {
         install_hash: plan.install_hash.clone(),
         attempt: attempts.saturating_add(1),
     }
+}
+
+/// An action whose attempts are used up, for people.
+pub(super) fn given_up(action: &ActionStatus) -> String {
+    let ActionStatus {
+        kind,
+        target,
+        attempts,
+        message,
+        ..
+    } = action;
+    let times = match attempts {
+        1 => "once".to_owned(),
+        several => format!("{several} times"),
+    };
+    format!("{kind} {target} failed {times}: {message}")
 }

@@ -184,7 +184,7 @@ fn the_namespace_mode_is_an_option_of_our_own_file() {
 
 const FIRMWARE_TOOL: &str = "for word; do last=$word; done\n\
     case \"$*\" in\n\
-    *' set '*) echo \"${last#*=}\" > \"$root/next\" ;;\n\
+    *' set '*) echo \"${last#*=}\" > \"$root/next\"; echo \"$last\" >> \"$root/written\" ;;\n\
     *) printf 'Configurations: Default Current Next\\n* %s IB(1) IB(1) X(%s)\\n' \"$last\" \"$(cat \"$root/next\" 2>/dev/null || echo 1)\" ;;\n\
     esac\n";
 
@@ -205,6 +205,12 @@ fn a_link_type_is_proved_by_the_value_of_the_next_boot() {
     host.tool("mstconfig", FIRMWARE_TOOL);
     host.act(&to(LinkType::Ethernet)).unwrap();
     assert_eq!(host.settings.root.text("/next").unwrap(), "2");
+    // O51: firmware that is written again and again.
+    host.act(&to(LinkType::Ethernet)).unwrap();
+    assert_eq!(
+        host.settings.root.text("/written").unwrap(),
+        "LINK_TYPE_P1=2"
+    );
     assert!(
         verify(&host.settings, &to(LinkType::InfiniBand))
             .is_err_and(|seen| seen.contains("will be X(2)"))

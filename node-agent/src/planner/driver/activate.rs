@@ -55,7 +55,10 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         .as_ref()
         .filter(|seen| seen.job.change == key);
     let seen = match (stale.is_empty(), job) {
-        (true, None) => return,
+        (true, None) => {
+            plan.met.insert(change);
+            return;
+        }
         (true, Some(_)) => "openibd was restarted by this agent".to_owned(),
         (false, _) => format!("the files of {} are not what is loaded", stale.join(", ")),
     };

@@ -53,7 +53,10 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
             let done = "the packages are there; what came with them is not noted yet";
             set(plan, world, change, undo(manager, asked, installed), done);
         }
-        (None, None) => activate::plan(plan, world),
+        (None, None) => {
+            plan.met.insert(change);
+            activate::plan(plan, world);
+        }
     }
 }
 
@@ -159,16 +162,14 @@ fn describe(plan: &mut Plan, world: &World<'_>, manager: Manager, repository: &R
         // Whoever read it has said so; a file that is there is written with the same text.
         Fact::Absent | Fact::Unreadable(_) => files.first(),
     };
-    if let Some(missing) = missing {
-        let seen = format!("{} is not there", missing.path);
-        let undo = repository_change(manager, repository, false);
-        plan.ensure(
-            world,
-            repository_change(manager, repository, true),
-            undo,
-            seen,
-        );
-    }
+    let change = repository_change(manager, repository, true);
+    let Some(missing) = missing else {
+        plan.met.insert(change);
+        return;
+    };
+    let seen = format!("{} is not there", missing.path);
+    let undo = repository_change(manager, repository, false);
+    plan.ensure(world, change, undo, seen);
 }
 
 /// Repositories that we described and nobody asks for any more.

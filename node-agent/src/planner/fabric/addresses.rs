@@ -133,7 +133,15 @@ fn place(
     link: &Link,
     address: IpNet,
 ) {
+    let change = |present| FabricChange::Address {
+        netdev: netdev.clone(),
+        address,
+        present,
+    };
     if let Some(found) = link.addresses.iter().find(|one| one.net == address) {
+        if !found.duplicate {
+            plan.as_asked(change(true));
+        }
         return duplicate(plan, netdev, found);
     }
     if let Some(why) = conflict(world, site, netdev, link, address) {
@@ -151,11 +159,6 @@ fn place(
         let seen = format!("{netdev} is to have {address} and is switched off");
         plan.fabric(world, change(true), change(false), seen);
     }
-    let change = |present| FabricChange::Address {
-        netdev: netdev.clone(),
-        address,
-        present,
-    };
     let seen = format!("{netdev} does not have {address}");
     plan.fabric(world, change(true), change(false), seen);
 }

@@ -71,8 +71,17 @@ fn mode(
             return None;
         }
     };
-    let Some(wanted) = asked(world).filter(|wanted| *wanted != before) else {
-        return Some(before);
+    let change = |mode| FabricChange::IpoibMode {
+        netdev: netdev.clone(),
+        mode,
+    };
+    let wanted = match asked(world) {
+        None => return Some(before),
+        Some(wanted) if wanted == before => {
+            plan.as_asked(change(wanted));
+            return Some(before);
+        }
+        Some(wanted) => wanted,
     };
     // Legacy IPoIB has one queue; enhanced IPoIB has many, and datagrams only.
     if wanted == Transport::Connected && link.transmit_queues.is_some_and(|queues| queues > 1) {
@@ -88,10 +97,6 @@ fn mode(
         plan.owned_elsewhere(&netdev.name, "the IPoIB mode", wanted.as_str(), owner);
         return Some(before);
     }
-    let change = |mode| FabricChange::IpoibMode {
-        netdev: netdev.clone(),
-        mode,
-    };
     let seen = format!(
         "fabric.infiniband.ipoib.mode asks for {}; {netdev} is in {} mode",
         wanted.as_str(),
@@ -167,7 +172,13 @@ fn partition(
         return None;
     };
     let name = child_name(&netdev.name, pkey);
+    let change = |present| FabricChange::Partition {
+        netdev: netdev.clone(),
+        pkey,
+        present,
+    };
     if let Some(child) = child(site, netdev, pkey) {
+        plan.as_asked(change(true));
         differs(plan, &name, child, netdev, parent);
         return Some(pkey);
     }
@@ -177,11 +188,6 @@ fn partition(
         plan.find(FindingId::PkeyWithoutInterface, &netdev.name, message);
         return None;
     }
-    let change = |present| FabricChange::Partition {
-        netdev: netdev.clone(),
-        pkey,
-        present,
-    };
     let seen = format!(
         "fabric.infiniband.partitions asks for P_Key {pkey:#06x}; {netdev} has no child with it"
     );

@@ -35,8 +35,12 @@ pub(super) fn set(
     wanted: u32,
     field: &str,
 ) {
+    let change = |mtu| FabricChange::Mtu {
+        netdev: netdev.clone(),
+        mtu,
+    };
     if link.mtu == wanted {
-        return;
+        return plan.as_asked(change(wanted));
     }
     let largest = site.netdevs.iter().filter_map(|(_, link)| link.max_mtu);
     let largest = largest.chain(link.max_mtu).min();
@@ -53,10 +57,6 @@ pub(super) fn set(
     if let Some(owner) = owners.into_iter().find(|owner| other(owner.mtu)) {
         return plan.owned_elsewhere(&netdev.name, "the MTU", &wanted.to_string(), owner);
     }
-    let change = |mtu| FabricChange::Mtu {
-        netdev: netdev.clone(),
-        mtu,
-    };
     let seen = format!("{field} asks for {wanted}; {netdev} has {}", link.mtu);
     plan.fabric(world, change(wanted), change(link.mtu), seen);
 }

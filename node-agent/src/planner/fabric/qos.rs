@@ -102,13 +102,13 @@ fn pfc(plan: &mut Plan, world: &World<'_>, netdev: &Netdev, roce: &Roce, dcb: &D
         return;
     };
     let seen: BTreeSet<u8> = seen.iter().copied().collect();
-    if seen == wanted {
-        return;
-    }
     let change = |priorities| FabricChange::Pfc {
         netdev: netdev.clone(),
         priorities,
     };
+    if seen == wanted {
+        return plan.as_asked(change(wanted));
+    }
     let because = format!(
         "{netdev} pauses priorities {seen:?}; fabric.roce.pfcPriorities asks for {wanted:?}"
     );
@@ -126,13 +126,13 @@ fn ets(plan: &mut Plan, world: &World<'_>, netdev: &Netdev, classes: &[TrafficCl
     let Some(seen) = table(plan, netdev, "bandwidth by class", &dcb.ets) else {
         return;
     };
-    if *seen == wanted {
-        return;
-    }
     let change = |table| FabricChange::Ets {
         netdev: netdev.clone(),
         table,
     };
+    if *seen == wanted {
+        return plan.as_asked(change(wanted));
+    }
     let because = format!(
         "{netdev} shares its bandwidth as {:?} per cent; fabric.trafficClasses asks for {:?}",
         seen.shares, wanted.shares
@@ -184,30 +184,44 @@ fn classify(plan: &mut Plan, world: &World<'_>, netdev: &Netdev, roce: &Roce, dc
         return plan.find(FindingId::InvalidSpec, "fabric.roce.dscp", message);
     };
     let wanted = priority(roce, dscp);
-    if let Some(map) = table(plan, netdev, "DSCP map", &dcb.dscp)
-        && map.get(&dscp) != Some(&wanted)
-    {
-        let change = |priority| FabricChange::Dscp {
-            netdev: netdev.clone(),
-            dscp,
-            priority,
-        };
-        let before = map.get(&dscp).copied();
-        let because = match before {
-            Some(priority) => format!("{netdev} gives DSCP {dscp} priority {priority}"),
-            None => format!("{netdev} has no entry for DSCP {dscp}"),
-        };
-        plan.fabric(world, change(Some(wanted)), change(before), because);
+    if let Some(map) = table(plan, netdev, "DSCP map", &dcb.dscp) {
+        map_entry(plan, world, netdev, (dscp, wanted), map.get(&dscp).copied());
     }
-    if dcb.trust.fact.known().is_some_and(|trust| trust != "dscp") {
-        let change = |dscp| FabricChange::Trust {
-            netdev: netdev.clone(),
-            dscp,
-        };
-        let because =
-            format!("{netdev} takes priorities from the VLAN tag, which RoCE v2 need not have");
-        plan.fabric(world, change(true), change(false), because);
+    let change = |dscp| FabricChange::Trust {
+        netdev: netdev.clone(),
+        dscp,
+    };
+    match dcb.trust.fact.known().map(String::as_str) {
+        Some("dscp") => plan.as_asked(change(true)),
+        Some(_) => {
+            let because =
+                format!("{netdev} takes priorities from the VLAN tag, which RoCE v2 need not have");
+            plan.fabric(world, change(true), change(false), because);
+        }
+        None => {}
     }
+}
+
+fn map_entry(
+    plan: &mut Plan,
+    world: &World<'_>,
+    netdev: &Netdev,
+    (dscp, wanted): (u8, u8),
+    before: Option<u8>,
+) {
+    let change = |priority| FabricChange::Dscp {
+        netdev: netdev.clone(),
+        dscp,
+        priority,
+    };
+    if before == Some(wanted) {
+        return plan.as_asked(change(before));
+    }
+    let because = match before {
+        Some(priority) => format!("{netdev} gives DSCP {dscp} priority {priority}"),
+        None => format!("{netdev} has no entry for DSCP {dscp}"),
+    };
+    plan.fabric(world, change(Some(wanted)), change(before), because);
 }
 
 /// The lossless priority where there is one; else the kernel's own rule, a DSCP's three upper bits.
@@ -239,7 +253,7 @@ fn congestion(plan: &mut Plan, world: &World<'_>, netdev: &Netdev, ecn: &Ecn, gi
         let Some(seen) = table(plan, netdev, "congestion notification", found) else {
             continue;
         };
-        for priority in (0..PRIORITIES).filter(|p| wanted.contains(p) != seen.contains(p)) {
+        for priority in 0..PRIORITIES {
             let change = |on| FabricChange::Ecn {
                 netdev: netdev.clone(),
                 side,
@@ -247,6 +261,12 @@ fn congestion(plan: &mut Plan, world: &World<'_>, netdev: &Netdev, ecn: &Ecn, gi
                 on,
             };
             let is_on = seen.contains(&priority);
+            if is_on == wanted.contains(&priority) {
+                if is_on {
+                    plan.as_asked(change(true));
+                }
+                continue;
+            }
             let because = format!(
                 "fabric.roce.ecnPriorities asks for {wanted:?}; {netdev} has {seen:?} in {}",
                 side.directory()

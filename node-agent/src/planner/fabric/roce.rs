@@ -56,13 +56,13 @@ fn mode(plan: &mut Plan, world: &World<'_>, roce: &Roce, port: &RdmaPort, settin
         Fact::Absent if settings.configfs => None,
         other => return no_configfs(plan, port, other.clone().map(drop)),
     };
-    if before == Some(wanted) {
-        return;
-    }
     let change = |v2| FabricChange::RoceMode {
         port: port.clone(),
         v2,
     };
+    if before == Some(wanted) {
+        return plan.as_asked(change(wanted));
+    }
     let seen = match before {
         Some(v2) => format!("RDMA-CM of {port} uses {}", crate::action::roce_mode(v2)),
         None => format!("nobody has set the mode of RDMA-CM of {port} where it can be seen"),
@@ -88,13 +88,13 @@ fn tos(plan: &mut Plan, world: &World<'_>, roce: &Roce, port: &RdmaPort, setting
         Fact::Absent if settings.configfs => None,
         other => return no_configfs(plan, port, other.clone().map(drop)),
     };
-    if before == Some(wanted) {
-        return;
-    }
     let change = |tos| FabricChange::Tos {
         port: port.clone(),
         tos,
     };
+    if before == Some(wanted) {
+        return plan.as_asked(change(wanted));
+    }
     let seen = match before {
         Some(tos) => format!("RDMA-CM of {port} has type of service {tos}"),
         None => {
@@ -115,8 +115,12 @@ fn traffic_class(
     let Some(wanted) = roce.traffic_class.filter(|_| dscp(roce).is_some()) else {
         return;
     };
+    let change = |class| FabricChange::TrafficClass {
+        port: port.clone(),
+        class,
+    };
     let before = match &settings.traffic_class.fact {
-        Fact::Known(class) if *class == wanted => return,
+        Fact::Known(class) if *class == wanted => return plan.as_asked(change(wanted)),
         Fact::Known(class) => Some(*class),
         Fact::Absent if settings.has_traffic_class => None,
         Fact::Absent => {
@@ -129,10 +133,6 @@ fn traffic_class(
         Fact::Unreadable(why) => {
             return plan.find(FindingId::HostUnreadable, &port.device, why);
         }
-    };
-    let change = |class| FabricChange::TrafficClass {
-        port: port.clone(),
-        class,
     };
     let seen = match before {
         Some(class) => format!("{port} has traffic class {class}"),

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use topology::fact::Fact;
 use topology::machine::{LinkLayer, Machine, Nic};
 
-use crate::action::{Change, FabricChange, Netdev};
+use crate::action::{Change, Explain, FabricChange, Netdev};
 use crate::desired::Desired;
 use crate::host_state::HostState;
 use crate::planner::{Memory, Plan, World, plan};
@@ -281,7 +281,21 @@ fn what_is_as_asked_plans_nothing() {
     let plan = scene.plan(
         "{fabric: {rdmaMtu: 4096, roce: {netdevMtu: 9000, version: v2, dscp: 26, pfcPriorities: [3]}}, rails: [{pci: '0000:01:00.0', rail: 0}], addresses: [{rail: 0, address: 10.10.0.7/16}]}",
     );
-    assert_eq!(plan, Plan::default());
+    let met: Vec<_> = plan.met.iter().map(Explain::kind).collect();
+    let kinds = [
+        "SetMtu",
+        "SetAddress",
+        "SetPfc",
+        "SetDscp",
+        "SetRoceMode",
+        "SetRoceTos",
+    ];
+    assert_eq!(met, kinds);
+    let other = Plan {
+        met: plan.met.clone(),
+        ..Plan::default()
+    };
+    assert_eq!(plan, other);
 }
 
 /// A second plan after the first was carried out would ask for the same, by place: no place is named twice.

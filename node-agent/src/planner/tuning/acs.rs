@@ -81,8 +81,13 @@ fn port_of(plan: &mut Plan, world: &World<'_>, port: PciAddress, tops: &BTreeSet
         .map(|function| &function.acs);
     let acs = match read {
         Some(Fact::Known(acs)) if acs.redirects() != 0 => *acs,
-        // Off, or without the capability: nothing redirects.
-        Some(Fact::Known(_) | Fact::Absent) => return,
+        Some(Fact::Known(_)) => {
+            let off = TuningChange::AcsRedirects { port, bits: 0 };
+            plan.met.insert(Change::Tuning(off));
+            return;
+        }
+        // Without the capability nothing redirects.
+        Some(Fact::Absent) => return,
         Some(Fact::Unreadable(why)) => return plan.find(FindingId::HostUnreadable, component, why),
         None => {
             return plan.find(

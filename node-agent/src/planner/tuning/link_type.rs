@@ -11,7 +11,7 @@ use topology::pci::PciAddress;
 
 use super::super::{Plan, World};
 use super::tuning;
-use crate::action::{Change, LinkType, TuningChange};
+use crate::action::{Change, Explain, LinkType, TuningChange};
 use crate::findings::FindingId;
 
 /// Plans the link type `link`; functions in `protected` are not touched.
@@ -34,7 +34,9 @@ pub(super) fn set(
         let Some(function) = nic.pci else { continue };
         for (port, on_wire) in ports(nic, function) {
             match on_wire {
-                Fact::Known(now) if *now == layer => {}
+                Fact::Known(now) if *now == layer => {
+                    plan.met.insert(change(function, port, wanted));
+                }
                 Fact::Unreadable(why) => plan.find(FindingId::HostUnreadable, nic.name(), why),
                 Fact::Known(_) | Fact::Absent if protected.contains(&function) => {
                     let message = "its link type differs, and it carries the node's own traffic: it is not touched. Set LINK_TYPE by hand (mstconfig)";
@@ -79,6 +81,10 @@ fn port_of(plan: &mut Plan, world: &World<'_>, nic: &Nic, place: Place) {
         port,
         wanted,
     } = place;
+    let change = change(function, port, wanted);
+    if world.memory.attempts.had_reboot(&change) {
+        return not_in_effect(plan, world, nic, change);
+    }
     let settings = match tuning(world.state).firmware.get(&function) {
         Some(Fact::Known(settings)) => settings,
         Some(Fact::Unreadable(why)) => {
@@ -99,23 +105,37 @@ fn port_of(plan: &mut Plan, world: &World<'_>, nic: &Nic, place: Place) {
         return plan.find(FindingId::LinkTypeFixed, nic.name(), message);
     };
     if next == wanted {
-        let message = format!(
-            "LINK_TYPE_P{port} is {wanted:?} from the next boot on; it is not in effect yet. Reboot"
-        );
-        return plan.find(FindingId::FirmwareNotInEffect, nic.name(), message);
+        return not_in_effect(plan, world, nic, change);
     }
-    let to = |link| {
-        Change::Tuning(TuningChange::LinkType {
-            function,
-            port,
-            link,
-        })
-    };
+    let undo = self::change(function, port, next);
     let seen = format!(
         "{} has LINK_TYPE_P{port} {next:?} for the next boot",
         nic.name()
     );
-    plan.ensure(world, to(wanted), to(next), seen);
+    plan.ensure(world, change, undo, seen);
+}
+
+fn change(function: PciAddress, port: u8, link: LinkType) -> Change {
+    Change::Tuning(TuningChange::LinkType {
+        function,
+        port,
+        link,
+    })
+}
+
+/// What is written stays planned until the port shows it, so that the reboot is granted and judged.
+fn not_in_effect(plan: &mut Plan, world: &World<'_>, nic: &Nic, change: Change) {
+    let wanted = change.desired();
+    let message = if world.memory.attempts.had_reboot(&change) {
+        format!(
+            "{wanted} was written for the next boot, the host has rebooted, and the port is not {wanted}. Look at what `mstconfig query` says of it; some cards need a firmware reset or a power cycle"
+        )
+    } else {
+        format!("it is {wanted} from the next boot on; it is not in effect yet. Reboot")
+    };
+    plan.find(FindingId::FirmwareNotInEffect, nic.name(), message);
+    let seen = format!("{} is to be {wanted} and is not yet", nic.name());
+    plan.act(change, seen, world.memory, world.now);
 }
 
 fn next(settings: &Settings, port: u8) -> Option<LinkType> {

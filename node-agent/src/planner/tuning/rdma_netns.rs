@@ -31,9 +31,15 @@ pub(super) fn set(plan: &mut Plan, world: &World<'_>, mode: RdmaNetns) {
         Some((file, shared)) if file != NETNS_FILE && shared != wanted => {
             foreign(plan, file, shared);
         }
-        Some((_, shared)) if shared == wanted => not_in_effect(plan, world, in_effect),
+        Some((file, shared)) if shared == wanted => match in_effect {
+            Some(true) => _ = plan.met.insert(to(Some(wanted))),
+            Some(false) => not_in_effect(plan, world, wanted, file == NETNS_FILE),
+            None => {}
+        },
         // The kernel's own default is shared.
-        None if in_effect == Some(true) || (in_effect.is_none() && wanted) => {}
+        None if in_effect == Some(true) || (in_effect.is_none() && wanted) => {
+            plan.met.insert(to(Some(wanted)));
+        }
         _ if is_built_in(world) => built_in(plan, wanted),
         _ => write(plan, world, wanted, written.map(|(_, shared)| shared)),
     }
@@ -59,8 +65,11 @@ fn name(shared: bool) -> &'static str {
     if shared { "shared" } else { "exclusive" }
 }
 
+fn to(shared: Option<bool>) -> Change {
+    Change::Tuning(TuningChange::RdmaNetns { shared })
+}
+
 fn write(plan: &mut Plan, world: &World<'_>, wanted: bool, before: Option<bool>) {
-    let to = |shared| Change::Tuning(TuningChange::RdmaNetns { shared });
     let seen = match &tuning(world.state).rdma_netns.shared {
         Fact::Known(shared) => format!("the mode is {}", name(*shared)),
         _ => "ib_core is not loaded, and no option is written".to_owned(),
@@ -68,10 +77,8 @@ fn write(plan: &mut Plan, world: &World<'_>, wanted: bool, before: Option<bool>)
     plan.ensure(world, to(Some(wanted)), to(before), seen);
 }
 
-fn not_in_effect(plan: &mut Plan, world: &World<'_>, in_effect: Option<bool>) {
-    if in_effect != Some(false) {
-        return;
-    }
+/// What we have written stays planned until the kernel shows it, so that the reboot is granted and judged.
+fn not_in_effect(plan: &mut Plan, world: &World<'_>, wanted: bool, ours: bool) {
     let why = match &tuning(world.state).rdma_netns.namespaces {
         Fact::Known(names) if names.is_empty() => String::new(),
         Fact::Known(names) => format!(
@@ -87,6 +94,10 @@ fn not_in_effect(plan: &mut Plan, world: &World<'_>, in_effect: Option<bool>) {
         "the mode is written and not in effect{why}. Reboot; if it stays, ib_core is loaded by the initial RAM disk: rebuild that"
     );
     plan.find(FindingId::RdmaNetnsNotInEffect, COMPONENT, message);
+    if ours && !is_built_in(world) {
+        let seen = format!("the mode is {}", name(!wanted));
+        plan.act(to(Some(wanted)), seen, world.memory, world.now);
+    }
 }
 
 fn foreign(plan: &mut Plan, file: &str, shared: bool) {

@@ -31,7 +31,10 @@ pub(super) fn set(plan: &mut Plan, world: &World<'_>, bytes: u32) {
             .get(&function)
             .map(|f| &f.max_read_request)
         {
-            Some(Fact::Known(now)) if *now == bytes => {}
+            Some(Fact::Known(now)) if *now == bytes => {
+                let met = TuningChange::MaxReadRequest { function, bytes };
+                plan.met.insert(Change::Tuning(met));
+            }
             Some(Fact::Known(now)) => change(plan, world, function, *now, bytes),
             Some(Fact::Absent) => {
                 plan.find(

@@ -81,6 +81,43 @@ fn attempts_that_are_used_up_end_the_grant_and_halt_the_cluster() {
     assert_eq!(decision.record.unwrap().failed, None);
 }
 
+/// O54: firmware that the reboot did not change. The agent has given it up after one attempt.
+#[test]
+fn a_reboot_without_its_effect_ends_the_grant_as_failed_and_halts_the_cluster() {
+    let action = ActionStatus {
+        kind: "SetLinkType".into(),
+        target: "0000:14:00.0 port 1".into(),
+        cost: Cost::Reboot,
+        attempts: 1,
+        exhausted: true,
+        message: "gave up after the reboot".into(),
+        ..ActionStatus::default()
+    };
+    let mut failing = NodeView {
+        plan: Some(PlanStatus {
+            actions: vec![action],
+            ..plan("p1", Cost::Reboot)
+        }),
+        progress: Some(progress(false)),
+        version: "v1".into(),
+        ..granted_node("n1")
+    };
+    let decision = decided(&[failing.clone()]).remove(0);
+    assert!(
+        matches!(&decision.steps[..], [Step::EndGrant(End::Failed), Step::Fail(why)]
+            if why == "SetLinkType 0000:14:00.0 port 1 failed once: gave up after the reboot"),
+        "{:?}",
+        decision.steps
+    );
+    // The agent has forgotten the grant; its plan still says so.
+    failing.grant = None;
+    failing.progress = None;
+    failing.record = decision.record.unwrap();
+    let decisions = decided(&[failing, wanting("n2")]);
+    assert!(decisions[0].steps.is_empty(), "no second grant");
+    assert!(matches!(decisions[1].state, State::Halted(_)));
+}
+
 #[test]
 fn grants_that_run_go_on_while_another_node_has_failed() {
     let failing = NodeView {

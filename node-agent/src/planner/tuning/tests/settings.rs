@@ -5,7 +5,7 @@ use host::facts::tuning::firmware::Setting;
 use host::facts::tuning::namespaces::ModuleOption;
 
 use super::*;
-use crate::action::NETNS_FILE;
+use crate::action::{LinkType, NETNS_FILE};
 
 fn reads(bytes: u32) -> Scene {
     Scene::asks(|config| config.tuning.max_read_request_bytes = Some(bytes))
@@ -26,6 +26,19 @@ fn read_requests() {
     reads(4096)
         .tuned(|tuning| tuning.pcie.clear())
         .check("read_request_unread");
+}
+
+/// The change was prepared in an earlier boot.
+fn rebooted_for(change: TuningChange) -> impl FnOnce(&mut Scene) {
+    let change = Change::Tuning(change);
+    move |scene| {
+        let attempts = &mut scene.memory.attempts;
+        let desired = Desired::of_config(scene.config.clone()).unwrap();
+        attempts.install_hash = desired.install_hash;
+        attempts.begin(&change, k8s_openapi::jiff::Timestamp::UNIX_EPOCH);
+        attempts.prepared(&change, "boot-0");
+        *attempts = attempts.clone().booted(BOOT);
+    }
 }
 
 fn netns(
@@ -56,6 +69,11 @@ fn namespaces_of_rdma() {
     let ours = [(NETNS_FILE, "netns_mode=0")];
     netns(Exclusive, Fact::Known(true), &ours, &["cni-1", "cni-2"])
         .check("netns_written_and_not_in_effect");
+    netns(Exclusive, Fact::Known(true), &ours, &["cni-1"])
+        .with(rebooted_for(TuningChange::RdmaNetns {
+            shared: Some(false),
+        }))
+        .check("netns_not_in_effect_after_the_reboot");
     netns(Exclusive, Fact::Known(false), &ours, &[]).check("netns_in_effect");
     netns(Shared, Fact::Known(false), &ours, &[]).check("netns_changed_back");
     netns(
@@ -103,6 +121,14 @@ fn link_types() {
     link(LinkLayer::Ethernet, &infiniband).check("link_type_differs");
     link(LinkLayer::Ethernet, &[("LINK_TYPE_P1", "IB(1)", "ETH(2)")])
         .check("link_type_written_and_not_in_effect");
+    // O54: what the firmware says it will be is not what the reboot brought.
+    link(LinkLayer::Ethernet, &[("LINK_TYPE_P1", "IB(1)", "ETH(2)")])
+        .with(rebooted_for(TuningChange::LinkType {
+            function: pci("0000:14:00.0"),
+            port: 1,
+            link: LinkType::Ethernet,
+        }))
+        .check("link_type_not_in_effect_after_the_reboot");
     link(
         LinkLayer::Ethernet,
         &[("ATS_ENABLED", "False(0)", "False(0)")],
