@@ -1,6 +1,8 @@
 //! How each keeper of a firewall writes our rules: as it lists them, and as arguments of its tool. Pure; planner and executor
 //! share it. Values come typed, so that no argument holds anything but addresses, ports and plain names.
 
+use host::facts::tuning::firewall::Accept;
+
 use crate::action::{Opening, Via};
 
 /// The mark of our rules, where a keeper has comments.
@@ -122,6 +124,42 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
+/// Whether `accept` is our rule for exactly these packets. nft lists a range of one address, and one of all, in its own way.
+#[must_use]
+pub fn is_ours(accept: &Accept, opening: &Opening) -> bool {
+    let (packets, cidr) = (&accept.packets, opening.cidr());
+    let same_source = match &packets.source {
+        Some(source) => {
+            *source == cidr || format!("{source}/32") == cidr || format!("{source}/128") == cidr
+        }
+        None => cidr.ends_with("/0"),
+    };
+    accept.comment.as_deref() == Some(COMMENT)
+        && same_source
+        && packets.protocol.as_deref() == Some(opening.protocol().name())
+        && packets.ports == Some(opening.ports())
+}
+
+/// What a person would type to open legacy iptables.
+#[must_use]
+pub fn legacy_command(opening: &Opening) -> String {
+    let program = if opening.is_v4() {
+        "iptables-legacy"
+    } else {
+        "ip6tables-legacy"
+    };
+    by_iptables(program, opening)
+}
+
+fn by_iptables(program: &str, opening: &Opening) -> String {
+    format!(
+        "{program} -I INPUT -p {} -s {} --dport {} -m comment --comment {COMMENT} -j ACCEPT",
+        opening.protocol().name(),
+        opening.cidr(),
+        ports(opening, ':')
+    )
+}
+
 /// What a person would type to open it.
 #[must_use]
 pub fn command(via: &Via, opening: &Opening) -> String {
@@ -130,18 +168,13 @@ pub fn command(via: &Via, opening: &Opening) -> String {
             family,
             table,
             chain,
-        } if table == "filter" && chain == "INPUT" => {
+        } if family != "inet" && table == "filter" && chain == "INPUT" => {
             let program = if family == "ip6" {
                 "ip6tables"
             } else {
                 "iptables"
             };
-            format!(
-                "{program} -I INPUT -p {} -s {} --dport {} -m comment --comment {COMMENT} -j ACCEPT",
-                opening.protocol().name(),
-                opening.cidr(),
-                ports(opening, ':')
-            )
+            by_iptables(program, opening)
         }
         _ => {
             let run = opens(via, opening).pop();

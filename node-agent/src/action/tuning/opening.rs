@@ -125,6 +125,11 @@ impl Opening {
         })
     }
 
+    /// The range as [`Self::cidr`] writes it.
+    pub fn range(cidr: &str) -> Result<String, OpeningError> {
+        Self::new(cidr, Protocol::Tcp, (0, 0)).map(|opening| opening.cidr())
+    }
+
     /// Transport protocol.
     #[must_use]
     pub fn protocol(&self) -> Protocol {

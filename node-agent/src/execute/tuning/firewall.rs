@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use host::facts::tuning::firewall::ufw_rules;
-use host::facts::tuning::firewall::{Packets, parse_ruleset, zones};
+use host::facts::tuning::firewall::{parse_ruleset, zones};
 use topology::fact::Fact;
 
 use super::super::ExecuteError;
 use crate::action::{Opening, Via};
-use crate::firewall_rules::{COMMENT, closes, opens, rich_rule, ufw_tuple};
+use crate::firewall_rules::{closes, is_ours, opens, rich_rule, ufw_tuple};
 use crate::gather::chain;
 use crate::settings::Settings;
 use crate::tools::Tools;
@@ -96,26 +96,7 @@ fn handles(tools: &Tools, via: &Via, opening: &Opening) -> Result<Vec<u64>, Stri
     let own = chains
         .into_iter()
         .filter(|c| (&c.family, &c.table, &c.name) == (family, table, name));
-    let packets = Packets {
-        source: Some(opening.cidr()),
-        protocol: Some(opening.protocol().name().to_owned()),
-        ports: Some(opening.ports()),
-    };
-    let ours = own.flat_map(|chain| chain.accepts).filter(|accept| {
-        accept.comment.as_deref() == Some(COMMENT) && is_same(&accept.packets, &packets, opening)
-    });
+    let accepts = own.flat_map(|chain| chain.accepts);
+    let ours = accepts.filter(|accept| is_ours(accept, opening));
     Ok(ours.map(|accept| accept.handle).collect())
-}
-
-/// nft lists a range of one address, and one of all, in its own way.
-fn is_same(listed: &Packets, wanted: &Packets, opening: &Opening) -> bool {
-    let same_source = match &listed.source {
-        Some(source) => {
-            Some(source) == wanted.source.as_ref()
-                || format!("{source}/32") == opening.cidr()
-                || format!("{source}/128") == opening.cidr()
-        }
-        None => opening.cidr().ends_with("/0"),
-    };
-    same_source && (&listed.protocol, &listed.ports) == (&wanted.protocol, &wanted.ports)
 }

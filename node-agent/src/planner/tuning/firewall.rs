@@ -13,7 +13,9 @@ use super::super::{Plan, World};
 use super::tuning;
 use crate::action::{Change, Opening, Protocol, TuningChange, Via};
 use crate::findings::FindingId;
-use crate::firewall_rules;
+use crate::firewall_rules::{self, is_ours};
+
+mod outdated;
 
 /// NCCL listens on a port that the kernel picks, launchers on one above 1024.
 const BOOTSTRAP: (u16, u16) = (1024, 65535);
@@ -24,14 +26,29 @@ const COMPONENT: &str = "firewall";
 pub(super) fn open(plan: &mut Plan, world: &World<'_>, mode: Mode) {
     let firewall = &tuning(world.state).firewall;
     let openings = openings(plan, world);
-    for via in managers(plan, world, firewall) {
-        let blocked = openings
-            .iter()
-            .filter(|opening| !lets_in(firewall, &via, opening));
-        for opening in blocked {
-            closed(plan, world, mode, &via, opening);
+    let outdated = match mode {
+        Mode::Manage => outdated::outdated(world, firewall),
+        Mode::Report => Vec::new(),
+    };
+    for via in managers(plan, world, firewall, &openings) {
+        for opening in &openings {
+            if lets_in(firewall, &via, opening, &outdated) {
+                plan.met.insert(change(&via, opening, true));
+            } else {
+                closed(plan, world, mode, &via, opening);
+            }
         }
     }
+    // Last: the new rule is there before the old one goes.
+    outdated::close(plan, world, &outdated);
+}
+
+fn change(via: &Via, opening: &Opening, open: bool) -> Change {
+    Change::Tuning(TuningChange::Firewall {
+        via: via.clone(),
+        opening: opening.clone(),
+        open,
+    })
 }
 
 fn openings(plan: &mut Plan, world: &World<'_>) -> Vec<Opening> {
@@ -60,7 +77,12 @@ fn openings(plan: &mut Plan, world: &World<'_>) -> Vec<Opening> {
 }
 
 /// Whoever may drop: each of them must let packets in.
-fn managers(plan: &mut Plan, world: &World<'_>, firewall: &Firewall) -> BTreeSet<Via> {
+fn managers(
+    plan: &mut Plan,
+    world: &World<'_>,
+    firewall: &Firewall,
+    openings: &[Opening],
+) -> BTreeSet<Via> {
     let mut managers = BTreeSet::new();
     match &firewall.firewalld {
         Fact::Known(firewalld) => managers.extend(zones(plan, world, firewalld)),
@@ -87,10 +109,20 @@ fn managers(plan: &mut Plan, world: &World<'_>, firewall: &Firewall) -> BTreeSet
     if let Fact::Known(tables) = &firewall.legacy_tables
         && tables.iter().any(|table| table == "filter")
     {
-        let message = "legacy iptables filters beside nftables and is not judged; see `iptables-legacy -S INPUT`";
-        plan.find(FindingId::FirewallNotManaged, "iptables-legacy", message);
+        legacy(plan, openings);
     }
     managers
+}
+
+/// What legacy iptables does with packets is not listed by nftables.
+fn legacy(plan: &mut Plan, openings: &[Opening]) {
+    let commands = openings.iter().map(firewall_rules::legacy_command);
+    let commands: Vec<String> = commands.map(|command| format!("`{command}`")).collect();
+    let message = format!(
+        "legacy iptables filters beside nftables and is not judged. Where `iptables-legacy -S INPUT` shows that it drops: {}",
+        commands.join(", ")
+    );
+    plan.find(FindingId::FirewallNotManaged, "iptables-legacy", message);
 }
 
 fn via(chain: &InputChain) -> Via {
@@ -103,7 +135,7 @@ fn via(chain: &InputChain) -> Via {
 
 /// firewalld's own table, and the tables that ufw fills by iptables.
 fn is_of_manager(firewall: &Firewall, chain: &InputChain) -> bool {
-    let by_iptables = chain.table == "filter" && chain.name == "INPUT";
+    let by_iptables = is_iptables(&via(chain));
     let has_ufw = firewall.ufw.known().is_some();
     let has_firewalld = firewall.firewalld.known().is_some();
     (has_firewalld && (chain.table == "firewalld" || by_iptables)) || (has_ufw && by_iptables)
@@ -133,7 +165,12 @@ fn zones(plan: &mut Plan, world: &World<'_>, firewalld: &Firewalld) -> BTreeSet<
 }
 
 /// Whether `via` surely lets the packets in.
-fn lets_in(firewall: &Firewall, via: &Via, opening: &Opening) -> bool {
+fn lets_in(
+    firewall: &Firewall,
+    via: &Via,
+    opening: &Opening,
+    outdated: &[(&Via, &Opening)],
+) -> bool {
     match via {
         Via::Firewalld { zone } => {
             let zones = firewall
@@ -154,9 +191,13 @@ fn lets_in(firewall: &Firewall, via: &Via, opening: &Opening) -> bool {
             // A chain of the other family never meets these packets.
             let other = if opening.is_v4() { "ip6" } else { "ip" };
             let chains = firewall.input_chains.known().into_iter().flatten();
-            let mut own = chains.filter(|chain| self::via(chain) == *via);
-            family == other
-                || own.any(|chain| chain.accepts.iter().any(|accept| takes(accept, opening)))
+            let own = chains.filter(|chain| self::via(chain) == *via);
+            let goes = |accept: &&Accept| {
+                let is = |(of, old): &(&Via, &Opening)| *of == via && is_ours(accept, old);
+                outdated.iter().any(is)
+            };
+            let mut stays = own.flat_map(|chain| &chain.accepts).filter(|a| !goes(a));
+            family == other || stays.any(|accept| takes(accept, opening))
         }
     }
 }
@@ -198,22 +239,15 @@ fn closed(plan: &mut Plan, world: &World<'_>, mode: Mode, via: &Via, opening: &O
         );
         return plan.find(FindingId::FirewallNotManaged, COMPONENT, message);
     }
-    let to = |open| {
-        Change::Tuning(TuningChange::Firewall {
-            via: via.clone(),
-            opening: opening.clone(),
-            open,
-        })
-    };
     plan.ensure(
         world,
-        to(true),
-        to(false),
+        change(via, opening, true),
+        change(via, opening, false),
         format!("{via} does not let in {opening}"),
     );
 }
 
-/// iptables over nftables does not read back what others put into its chains.
+/// iptables over nftables does not read back what others put into its chains. It has none of family inet.
 fn is_iptables(via: &Via) -> bool {
-    matches!(via, Via::Nft { table, chain, .. } if table == "filter" && chain == "INPUT")
+    matches!(via, Via::Nft { family, table, chain } if family != "inet" && table == "filter" && chain == "INPUT")
 }
