@@ -1,8 +1,10 @@
 //! The command line: `facts`, `plan`, `apply`, `verify`, `explain` for a person on the node, `run` for the DaemonSet.
 
+mod capture;
 mod explain;
 mod host_args;
 mod offline;
+mod verify;
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +18,11 @@ use serde::Serialize;
 
 pub use host_args::HostArgs;
 
-use crate::action::{Action, Change, Explain};
+use crate::action::Explain;
 use crate::apply::{Applied, Permit, apply};
 use crate::asked::Asked;
 use crate::decide::{Decision, decide};
 use crate::desired::Desired;
-use crate::execute::verify;
 use crate::gather::gather;
 use crate::observed::Observed;
 use crate::render;
@@ -79,7 +80,11 @@ pub enum Command {
         #[arg(long)]
         restore: bool,
     },
-    /// Read again whether the host is as asked; exit code 1 where it is not. Changes nothing.
+    /// Read again whether the host is as asked, setting by setting. Changes nothing.
+    ///
+    /// One line for each: `in effect`, `written` (on disk or in firmware, and in effect after a reboot or restart), `differs`
+    /// (with what was seen), `unknown` (could not be read, with why). Exit code 0 where nothing differs, 1 where something
+    /// differs or only a reboot is missing.
     Verify {
         /// What is asked.
         #[command(flatten)]
@@ -92,6 +97,13 @@ pub enum Command {
         /// Write all pages into this directory instead.
         #[arg(long, value_name = "DIR", conflicts_with = "id")]
         write: Option<PathBuf>,
+    },
+    /// Copy what can be read of the host into a directory, for a bug report: `facts` and `plan` with --root DIR then read it as
+    /// they read the host. Addresses, hardware addresses, GUIDs, serial numbers and host names are masked. Changes nothing.
+    Capture {
+        /// New or empty directory, a path of this program's own file system.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
     },
     /// Serve the node: watch its `GpuRdmaNode`, act, report. What the `DaemonSet` runs.
     Run {
@@ -175,12 +187,13 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
             allow,
             restore,
         } => apply_once(&settings, &config, allow, restore).await,
-        Command::Verify { config } => verify_once(&settings, &config).await,
         Command::Explain { id, write: None } => explain::explain(id.as_deref()).map(|()| 0),
         Command::Explain {
             write: Some(directory),
             ..
         } => explain::write(&directory).map(|()| 0),
+        Command::Verify { config } => verify::verify(&settings, &config).await,
+        Command::Capture { out } => capture::capture(&settings, &out).map(|()| 0),
         Command::Run { node_name } => {
             let client = kube::Client::try_default()
                 .await
@@ -323,47 +336,6 @@ fn leftovers(decision: &Decision, applied: &Applied, allowed: Cost) -> Vec<Strin
         lines.push("one granted action at a time: run it again for the next one".to_owned());
     }
     lines
-}
-
-async fn verify_once(settings: &Settings, config: &ConfigArgs) -> anyhow::Result<u8> {
-    let desired = desired(&config.config)?;
-    let mut unmet = 0;
-    for change in desired.changes() {
-        match verify(settings, &change) {
-            Ok(()) => println!(
-                "ok     {} {} = {}",
-                change.kind(),
-                change.target(),
-                change.desired()
-            ),
-            Err(seen) => {
-                unmet += 1;
-                println!(
-                    "unmet  {} {} = {}: {seen}",
-                    change.kind(),
-                    change.target(),
-                    change.desired()
-                );
-            }
-        }
-    }
-    let now = Timestamp::now();
-    let observed = gather(settings, &mut session(&desired), now).await?;
-    let decision = decide(&observed, &desired, now);
-    // What depends on the machine is unmet where it is still to be done.
-    let fabric = |action: &&Action| matches!(action.change, Change::Fabric(_));
-    for Action {
-        change,
-        precondition,
-        ..
-    } in decision.plan.actions.iter().filter(fabric)
-    {
-        unmet += 1;
-        let (kind, target, wanted) = (change.kind(), change.target(), change.desired());
-        println!("unmet  {kind} {target} = {wanted}: {precondition}");
-    }
-    print!("{}", render::findings(&decision.findings));
-    Ok(u8::from(unmet > 0))
 }
 
 fn print(output: Output, value: &impl Serialize) -> anyhow::Result<()> {

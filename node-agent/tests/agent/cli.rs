@@ -36,7 +36,7 @@ fn help_names_every_command() {
         .unwrap();
     let help = text(&output);
     for command in [
-        "facts", "plan", "apply", "verify", "explain", "run", "--root",
+        "facts", "plan", "apply", "verify", "capture", "explain", "run", "--root",
     ] {
         assert!(help.contains(command), "{command} is missing in\n{help}");
     }
@@ -83,10 +83,10 @@ async fn plan_then_apply_then_verify() {
     assert!(plan.contains("SetOpenibConf UMAD_LOAD -> yes"), "{plan}");
     assert!(plan.contains("GPU0"), "{plan}");
     assert_eq!(node.tree(), before);
-    assert_eq!(
-        agent(&node, &["verify", "--config", &file]).status.code(),
-        Some(1)
-    );
+    let verify = agent(&node, &["verify", "--config", &file]);
+    assert_eq!(verify.status.code(), Some(1));
+    let differs = "differs    SetOpenibConf UMAD_LOAD = yes: UMAD_LOAD is no";
+    assert!(text(&verify).contains(differs), "{}", text(&verify));
     let applied = agent(&node, &["apply", "--config", &file]);
     assert_eq!(applied.status.code(), Some(0), "{}", text(&applied));
     assert!(
@@ -94,10 +94,10 @@ async fn plan_then_apply_then_verify() {
         "{}",
         text(&applied)
     );
-    assert_eq!(
-        agent(&node, &["verify", "--config", &file]).status.code(),
-        Some(0)
-    );
+    let verify = agent(&node, &["verify", "--config", &file]);
+    assert_eq!(verify.status.code(), Some(0), "{}", text(&verify));
+    let written = "written    SetOpenibConf UMAD_LOAD = yes";
+    assert!(text(&verify).contains(written), "{}", text(&verify));
     let back = agent(&node, &["apply", "--restore", "--config", &file]);
     assert_eq!(back.status.code(), Some(0), "{}", text(&back));
     assert_eq!(node.read("/etc/infiniband/openib.conf"), "UMAD_LOAD=no\n");
@@ -128,4 +128,22 @@ fn a_file_that_is_neither_is_named() {
         refused.contains("config.yaml") && refused.contains("modules"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_captured_machine_is_read_like_the_machine() {
+    let node = Node::new("nvidia-dgx-h100");
+    let address = r#"[{"ifindex":2,"ifname":"eth0","flags":["UP"],"mtu":1500,"link_type":"ether","address":"b8:59:9f:c0:ff:ee","addr_info":[{"local":"10.17.3.5","prefixlen":24,"scope":"global"}]}]"#;
+    node.put("/run/gpurdma-recorded/ip-address.json", address);
+    let before = node.tree();
+    let out = tempfile::tempdir().unwrap();
+    let captured = agent(&node, &["capture", "--out", out.path().to_str().unwrap()]);
+    assert_eq!(captured.status.code(), Some(0), "{}", text(&captured));
+    assert_eq!(node.tree(), before);
+    let again = agent(&node, &["capture", "--out", out.path().to_str().unwrap()]);
+    assert!(text(&again).contains("not empty"), "{}", text(&again));
+    let recorded = std::fs::read_to_string(out.path().join("run/gpurdma-recorded/ip-address.json"));
+    let recorded = recorded.unwrap();
+    assert!(recorded.contains(r#""mtu":1500"#) && !recorded.contains("10.17.3.5"));
+    assert!(!recorded.contains("c0:ff:ee"), "{recorded}");
 }
