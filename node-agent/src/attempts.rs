@@ -4,7 +4,8 @@
 //! An attempt is counted before it runs, so that a crash counts too, and taken back once it is verified: a module must be loaded
 //! again at each boot, and that must not use the budget up. What needs a reboot is not verified before it: its attempt
 //! counts until another install hash or a reset, so that no host reboots more often than its budget allows. Where the reboot
-//! did not bring it, it is given up at once: the next one would bring no more.
+//! did not bring it, it is given up at once: the next one would bring no more. What outlives a turn, a package manager's run,
+//! is one attempt from its start to its judgement; only that it is judged counts nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,13 +35,16 @@ pub struct Attempts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Count {
-    /// Attempts that did not end well.
+    /// Attempts that did not end well, and the one that has not ended.
     pub attempts: u32,
     /// When the last one began.
     pub last_at: Time,
     /// What the last one said; empty while it runs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_error: String,
+    /// Whether the last one has not ended, as far as is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
     /// The boot in which it was prepared: its effect comes with the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared_in: Option<String>,
@@ -134,6 +138,7 @@ impl Attempts {
     pub fn prepared(&mut self, change: &Change, boot_id: &str) {
         if let Some(count) = self.actions.get_mut(&change.attempt_key()) {
             count.prepared_in = Some(boot_id.to_owned());
+            count.open = false;
             count.last_error.clear();
         }
     }
@@ -156,6 +161,19 @@ impl Attempts {
             .map(|c| c.last_error.clone())
             .filter(|text| !text.is_empty());
         (count.map_or(0, |c| c.attempts), error)
+    }
+
+    /// Whether an attempt of `change` may be under way: one has not ended, or none is counted any more since a reset.
+    #[must_use]
+    pub fn may_be_open(&self, change: &Change) -> bool {
+        let count = self.actions.get(&change.attempt_key());
+        count.is_none_or(|count| count.open)
+    }
+
+    /// Whether `change` has an attempt left.
+    #[must_use]
+    pub fn is_left(&self, change: &Change) -> bool {
+        self.of(change).0 < BUDGET
     }
 
     /// Why `change` must not run at `now`.
@@ -191,13 +209,22 @@ impl Attempts {
                 attempts: 0,
                 last_at: Time(now),
                 last_error: String::new(),
+                open: true,
                 prepared_in: None,
                 rebooted: false,
             });
         count.attempts += 1;
+        count.open = true;
         count.rebooted = false;
         count.last_at = Time(now);
         "did not end".clone_into(&mut count.last_error);
+    }
+
+    /// Goes on with an attempt that is under way; it was counted when it began.
+    pub fn go_on(&mut self, change: &Change, now: Timestamp) {
+        if !self.actions.contains_key(&change.attempt_key()) {
+            self.begin(change, now);
+        }
     }
 
     /// Notes how an attempt ended: one that is verified gives its budget back.
@@ -205,7 +232,10 @@ impl Attempts {
         let key = change.attempt_key();
         match (error, self.actions.get_mut(&key)) {
             (None, _) => drop(self.actions.remove(&key)),
-            (Some(error), Some(count)) => error.clone_into(&mut count.last_error),
+            (Some(error), Some(count)) => {
+                count.open = false;
+                error.clone_into(&mut count.last_error);
+            }
             (Some(_), None) => {}
         }
     }

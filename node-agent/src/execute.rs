@@ -125,7 +125,11 @@ pub fn execute(
     let (root, change) = (&settings.root, &action.change);
     // A server that is away before is nobody's failed attempt.
     let line = safety_line(settings, state, change)?;
-    memory.attempts.begin(change, now);
+    if driver::is_under_way(settings, state, change, memory)? {
+        memory.attempts.go_on(change, now);
+    } else {
+        memory.attempts.begin(change, now);
+    }
     write_json(root, ATTEMPTS_FILE, &memory.attempts)?;
     // The way back is forgotten once it is done, else a crash in between would lose it.
     let back = action.undo.as_ref() == Some(change);
@@ -150,10 +154,8 @@ pub fn execute(
     let error = result.as_ref().err().map(|error| chain(error));
     let reboots = change.cost() == Cost::Reboot;
     match (&error, reboots) {
-        // An attempt that goes on is counted when it has ended.
-        _ if matches!(result, Err(ExecuteError::Underway { .. })) => {
-            memory.attempts.end(change, None);
-        }
+        // It stays counted, and open.
+        _ if matches!(result, Err(ExecuteError::Underway { .. })) => {}
         (None, true) => memory.attempts.prepared(change, &state.boot_id),
         (None, false) if back => {
             memory

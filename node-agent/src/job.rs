@@ -50,6 +50,9 @@ pub struct Job {
     pub before: BTreeSet<String>,
     /// Whether the change is done when this has ended.
     pub last: bool,
+    /// The attempt that it belongs to, counted from one.
+    #[serde(default)]
+    pub attempt: u32,
 }
 
 /// Who runs a job.
@@ -143,16 +146,24 @@ pub fn start_and_wait(
     if root.resolve("/run/systemd/system").is_ok() {
         job.runner = Runner::Systemd;
         write_json(root, JOB_FILE, &job)?;
-        start_unit(settings, what)?;
+        begun(root, start_unit(settings, what))?;
         return Ok(unit_ends_within(root, patience));
     }
-    let started = start_session(settings, what)?;
+    let started = begun(root, start_session(settings, what))?;
     job.runner = Runner::Process {
         pid: started.pid,
         started: start_time(root, started.pid),
     };
     write_json(root, JOB_FILE, &job)?;
     Ok(started.ends_within(patience))
+}
+
+/// Forgets a job that surely was not started.
+fn begun<T>(root: &Root, result: Result<T, JobError>) -> Result<T, JobError> {
+    if matches!(&result, Err(error) if !matches!(error, JobError::Silent { .. })) {
+        settle(root)?;
+    }
+    result
 }
 
 /// Forgets a job whose outcome is known.

@@ -14,6 +14,7 @@ use crate::attempts::Attempts;
 use crate::desired::Desired;
 use crate::findings::FindingId;
 use crate::host_state::HostState;
+use crate::job::Seen;
 use crate::journal::Journal;
 use crate::maintenance::Accepted;
 
@@ -158,6 +159,21 @@ impl Plan {
         self.find(FindingId::ForeignOwner, change.target(), message);
     }
 
+    /// Plans to see how a run of `change` ends that was started: it was counted then, so that neither budget nor pause holds
+    /// that up, and nothing has failed yet.
+    fn follow(&mut self, change: Change, precondition: String, memory: &Memory) {
+        let (counted, _) = memory.attempts.of(&change);
+        self.actions.push(Action {
+            change,
+            undo: None,
+            precondition,
+            attempts: counted.saturating_sub(1),
+            budget: BUDGET,
+            blocked: None,
+            last_error: None,
+        });
+    }
+
     fn act(&mut self, change: Change, precondition: String, memory: &Memory, now: Timestamp) {
         let (attempts, last_error) = memory.attempts.of(&change);
         let blocked = memory.attempts.blocks(&change, now);
@@ -176,6 +192,13 @@ impl Plan {
         }
         self.actions.push(action);
     }
+}
+
+/// The run of `change` that was started and not judged.
+fn under_way<'a>(state: &'a HostState, memory: &Memory, change: &Change) -> Option<&'a Seen> {
+    let ours = |seen: &&Seen| seen.job.change == change.attempt_key();
+    let open = |_: &&Seen| memory.attempts.may_be_open(change);
+    state.job.as_ref().filter(ours).filter(open)
 }
 
 /// What brings the host to what is desired.

@@ -105,3 +105,18 @@ fn what_was_seen_in_effect_may_be_set_again_on_what_is_left_of_the_budget() {
         Some(Blocked::Exhausted)
     );
 }
+
+#[test]
+fn what_is_under_way_is_counted_once() {
+    let mut attempts = Attempts::default();
+    assert!(attempts.may_be_open(&load()), "after a reset");
+    attempts.go_on(&load(), at(1000));
+    attempts.go_on(&load(), at(1001));
+    assert_eq!(attempts.of(&load()).0, 1);
+    assert!(attempts.may_be_open(&load()) && attempts.is_left(&load()));
+    attempts.end(&load(), Some("it failed"));
+    assert!(!attempts.may_be_open(&load()));
+    attempts.begin(&load(), at(2000));
+    attempts.begin(&load(), at(2000));
+    assert!(attempts.may_be_open(&load()) && !attempts.is_left(&load()));
+}

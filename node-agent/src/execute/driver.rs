@@ -58,6 +58,14 @@ pub enum PackageError {
         /// How long was waited.
         seconds: u64,
     },
+    /// It was ended from outside, as often as there are attempts.
+    #[error("{what}: the package manager was cut off {times} times; find out what ends it (the kernel's log, who stops units), and see {log} on the node", log = job::LOG_FILE)]
+    CutOff {
+        /// What was asked.
+        what: String,
+        /// How often.
+        times: u32,
+    },
     /// A module that was unloaded is there again.
     #[error(
         "{name} was unloaded and is loaded again before openibd ran: find out who loads it; the old driver still runs"
@@ -66,6 +74,21 @@ pub enum PackageError {
         /// The module.
         name: String,
     },
+}
+
+/// Whether a run of `change` was started that nobody has judged.
+pub(super) fn is_under_way(
+    settings: &Settings,
+    state: &HostState,
+    change: &Change,
+    memory: &Memory,
+) -> Result<bool, ExecuteError> {
+    if !matches!(change, Change::Driver(_)) {
+        return Ok(false);
+    }
+    let seen = job::seen(&settings.root, &state.boot_id)?;
+    let ours = seen.is_some_and(|seen| seen.job.change == change.attempt_key());
+    Ok(ours && memory.attempts.may_be_open(change))
 }
 
 /// Makes the change; the caller verifies it.
@@ -196,8 +219,10 @@ impl Run<'_> {
         format!("{} {}", self.change.kind(), self.change.desired())
     }
 
-    fn job(&self, before: BTreeSet<String>, last: bool) -> Job {
+    fn job(&self, before: BTreeSet<String>, last: bool, memory: &Memory) -> Job {
+        let change = Change::Driver(self.change.clone());
         Job {
+            attempt: memory.attempts.of(&change).0,
             change: self.key(),
             boot_id: self.state.boot_id.clone(),
             at: Time(self.now),

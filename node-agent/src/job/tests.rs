@@ -35,6 +35,7 @@ fn job(runner: Runner) -> Job {
         runner,
         before: BTreeSet::new(),
         last: true,
+        attempt: 1,
     }
 }
 
@@ -97,6 +98,8 @@ fn a_unit_that_systemd_refuses_is_an_error_with_its_words() {
             .ends_with("Failed to start transient service unit"),
         "{error}"
     );
+    let left = seen(&settings.root, "boot-1").unwrap();
+    assert_eq!(left, None, "what was not started has not been cut off");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
-use super::{Memory, Plan};
-use crate::action::{Change, Explain, Lasts};
+use super::{Memory, Plan, under_way};
+use crate::action::{Blocked, Change, Explain, Lasts};
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::openib_conf;
@@ -30,11 +30,29 @@ fn changed(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) 
                 entry.done.desired(),
                 entry.at.0
             );
-            plan.act(entry.undo.clone(), precondition, memory, now);
+            undo(plan, state, memory, now, (&entry.undo, precondition));
             if let Some(action) = plan.actions.last_mut() {
                 action.undo = Some(entry.undo.clone());
             }
         }
+    }
+}
+
+/// A package manager that takes back what it installed is waited for, as one that installs is.
+fn undo(
+    plan: &mut Plan,
+    state: &HostState,
+    memory: &Memory,
+    now: Timestamp,
+    (change, precondition): (&Change, String),
+) {
+    let Some(seen) = under_way(state, memory, change) else {
+        return plan.act(change.clone(), precondition, memory, now);
+    };
+    plan.follow(change.clone(), precondition, memory);
+    let runs = || Blocked::Waits(format!("the package manager runs since {}", seen.job.at.0));
+    if let Some(action) = plan.actions.last_mut() {
+        action.blocked = seen.runs.then(runs);
     }
 }
 

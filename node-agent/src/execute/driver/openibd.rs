@@ -37,7 +37,7 @@ impl Run<'_> {
             arguments: vec!["restart".to_owned()],
         };
         let unloaded = peermem.iter().map(ToString::to_string).collect();
-        let job = self.job(unloaded, true);
+        let job = self.job(unloaded, true, memory);
         if !job::start_and_wait(self.settings, job.clone(), &what, PATIENCE)? {
             return Err(self.underway(&job));
         }

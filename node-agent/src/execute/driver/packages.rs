@@ -1,4 +1,5 @@
-//! One run of the package manager: found again where it outlives the agent, judged by the package database.
+//! One run of the package manager: found again where it outlives the agent, judged by the package database, gone on with at
+//! once where it was cut off.
 
 use host::facts::install::install;
 use host::facts::install::packages::Manager;
@@ -10,12 +11,15 @@ use crate::action::{Change, DriverChange};
 use crate::execute::ExecuteError;
 use crate::job::{self, Job, Seen};
 use crate::packages::arguments::{self, Invocation};
-use crate::packages::failure::classify;
+use crate::packages::failure::{classify, verdict};
 use crate::packages::{Installed, PackageName, Wish, Wishes};
 use crate::planner::Memory;
+use crate::settings::ATTEMPTS_FILE;
+use crate::store::write_json;
 
-/// What is to run now, and whether something is to run after it.
+/// What is to run now, what before it, and whether something is to run after it.
 struct Step {
+    refresh: Vec<Invocation>,
     what: Invocation,
     last: bool,
 }
@@ -30,24 +34,32 @@ impl Run<'_> {
         wishes: &Wishes,
         memory: &mut Memory,
     ) -> Result<(), ExecuteError> {
-        let mut earlier = None;
+        let mut ended = None;
         if let Some(Seen { job, runs }) = job::seen(&self.settings.root, &self.state.boot_id)? {
             match (runs, job.change == self.key()) {
                 (true, _) => return Err(self.underway(&job)),
-                (false, true) if job.last => return self.settle(&job, memory),
-                (false, true) => earlier = Some(job.before),
+                (false, true) if self.is_judged() => return self.settle(&job, memory),
+                (false, true) => ended = Some(job),
                 (false, false) => {}
             }
         }
+        let mut earlier = ended.as_ref().map(|job| job.before.clone());
         for _ in 0..STEPS {
             let now = installed(self.settings).map_err(|seen| self.unmet(seen))?;
             let before = earlier
                 .get_or_insert_with(|| now.keys().cloned().collect())
                 .clone();
-            let Some(step) = self.step(manager, wishes, &now, memory)? else {
+            let Some(step) = self.step(manager, wishes, &now, memory) else {
                 return Ok(());
             };
-            let job = self.job(before, step.last);
+            // A step that is done is followed by a later one; the same one again means that it was cut off.
+            if let Some(job) = ended.take().filter(|job| job.last || !step.last) {
+                self.go_on(&job, memory)?;
+            }
+            for refresh in &step.refresh {
+                ask(self.settings, refresh)?;
+            }
+            let job = self.job(before, step.last, memory);
             if !job::start_and_wait(self.settings, job.clone(), &step.what, PATIENCE)? {
                 return Err(self.underway(&job));
             }
@@ -59,6 +71,33 @@ impl Run<'_> {
         Err(self.unmet(seen))
     }
 
+    /// Whether a run that has ended tells how: by what is there, or by what it said. One that was cut off does not.
+    fn is_judged(&self) -> bool {
+        let said = || job::log(&self.settings.root);
+        verify(self.settings, self.change).is_ok() || verdict(&said()).is_some()
+    }
+
+    /// Counts what goes on after the run `job` was cut off, while there are attempts.
+    fn go_on(&self, job: &Job, memory: &mut Memory) -> Result<(), ExecuteError> {
+        let change = Change::Driver(self.change.clone());
+        let (counted, _) = memory.attempts.of(&change);
+        if counted > job.attempt {
+            return Ok(());
+        }
+        if !memory.attempts.is_left(&change) {
+            job::settle(&self.settings.root)?;
+            let what = self.what();
+            return Err(PackageError::CutOff {
+                what,
+                times: counted,
+            }
+            .into());
+        }
+        memory.attempts.begin(&change, self.now);
+        write_json(&self.settings.root, ATTEMPTS_FILE, &memory.attempts)?;
+        Ok(())
+    }
+
     /// One call at a time, each from what is there; `None` where nothing is to be done.
     fn step(
         &self,
@@ -66,24 +105,26 @@ impl Run<'_> {
         wishes: &Wishes,
         now: &Installed,
         memory: &Memory,
-    ) -> Result<Option<Step>, ExecuteError> {
+    ) -> Option<Step> {
         let packages = install(&self.settings.root).packages;
         if manager == Manager::Apt && packages.interrupted.fact == Fact::Known(true) {
             let what = arguments::go_on();
-            return Ok(Some(Step { what, last: false }));
+            return Some(Step {
+                refresh: Vec::new(),
+                what,
+                last: false,
+            });
         }
         let open = crate::packages::open(wishes, now);
         let mut calls = arguments::change(manager, &open).into_iter();
-        let Some(what) = calls.next() else {
-            return Ok(None);
-        };
-        if open.values().any(|wish| matches!(wish, Wish::Version(_))) {
-            for refresh in arguments::refresh(manager, &described_by_us(memory)) {
-                ask(self.settings, &refresh)?;
-            }
-        }
-        let last = calls.next().is_none();
-        Ok(Some(Step { what, last }))
+        let what = calls.next()?;
+        let installs = open.values().any(|wish| matches!(wish, Wish::Version(_)));
+        let refresh = installs.then(|| arguments::refresh(manager, &described_by_us(memory)));
+        Some(Step {
+            refresh: refresh.unwrap_or_default(),
+            what,
+            last: calls.next().is_none(),
+        })
     }
 
     /// The database says how it ended, the log why.

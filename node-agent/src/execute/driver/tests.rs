@@ -14,6 +14,7 @@ use crate::execute::execute;
 use crate::packages::key::tests::KEY;
 use crate::packages::repository::Repository;
 use crate::packages::{PackageName, PackageVersion, Wish, Wishes};
+use crate::settings::ATTEMPTS_FILE;
 
 fn put(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -168,6 +169,7 @@ fn a_run_that_an_agent_left_behind_is_not_started_twice() {
         runner: Runner::Systemd,
         before: ["bash".to_owned()].into(),
         last: true,
+        attempt: 1,
     };
     crate::store::write_json(&settings.root, job::JOB_FILE, &left).unwrap();
     let mut memory = Memory::default();
@@ -177,9 +179,10 @@ fn a_run_that_an_agent_left_behind_is_not_started_twice() {
         "{error}"
     );
     assert!(!directory.path().join("calls").exists());
-    assert!(
-        memory.attempts.actions.is_empty(),
-        "an attempt that goes on is not counted yet"
+    assert_eq!(
+        memory.attempts.of(&install_one()).0,
+        1,
+        "it was counted when it began"
     );
     std::fs::remove_file(
         directory
@@ -199,6 +202,100 @@ fn a_run_that_an_agent_left_behind_is_not_started_twice() {
     );
     let entry = memory.journal.changed.values().next().unwrap();
     assert_eq!(entry.undo.desired(), "mydriver absent");
+    assert!(memory.attempts.actions.is_empty());
+}
+
+/// A run that ended while the agent was away, and what it said.
+fn left_behind(settings: &Settings, memory: &mut Memory, log: &str) {
+    let change = install_one();
+    let began = "2026-03-01T11:59:59Z".parse().unwrap();
+    memory.attempts.begin(&change, began);
+    let left = Job {
+        change: change.attempt_key(),
+        boot_id: "boot-0".to_owned(),
+        at: Time(began),
+        runner: Runner::Systemd,
+        before: ["bash".to_owned()].into(),
+        last: true,
+        attempt: memory.attempts.of(&change).0,
+    };
+    crate::store::write_json(&settings.root, job::JOB_FILE, &left).unwrap();
+    put(
+        settings.root.path(),
+        job::LOG_FILE.trim_start_matches('/'),
+        log,
+    );
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on_in_the_turn_that_sees_it() {
+    let (directory, settings) = host(INSTALLS);
+    let mut memory = Memory::default();
+    left_behind(&settings, &mut memory, "Setting up itsdep (2) ...\n");
+    run(&settings, install_one(), &mut memory).unwrap();
+    let calls = std::fs::read_to_string(directory.path().join("calls")).unwrap();
+    assert!(
+        calls.trim_end().ends_with("install -- mydriver=1.0"),
+        "{calls}"
+    );
+    assert!(memory.attempts.actions.is_empty());
+    let entry = memory.journal.changed.values().next().unwrap();
+    assert_eq!(
+        entry.undo.desired(),
+        "itsdep absent, mydriver absent",
+        "of both runs"
+    );
+}
+
+#[test]
+fn a_run_that_failed_while_nobody_looked_is_one_failed_attempt() {
+    let (directory, settings) = host(INSTALLS);
+    let mut memory = Memory::default();
+    let said = "E: Sub-process /usr/bin/dpkg returned an error code (1)\n";
+    left_behind(&settings, &mut memory, said);
+    let error = run(&settings, install_one(), &mut memory).unwrap_err();
+    assert!(error.contains("returned an error code (1)"), "{error}");
+    assert_eq!(memory.attempts.of(&install_one()).0, 1);
+    assert!(
+        !directory.path().join("calls").exists(),
+        "and no second one"
+    );
+    assert_eq!(job::seen(&settings.root, "boot-1").unwrap(), None);
+    run(&settings, install_one(), &mut memory).unwrap();
+}
+
+/// What is on disk while the package manager runs is what an agent leaves that is killed then.
+#[test]
+fn a_run_that_is_cut_off_thrice_is_not_started_again() {
+    let script =
+        r#"case "$*" in *install*) cp "$root/var/lib/gpurdma/"*.json "$root/killed/";; esac"#;
+    let (directory, settings) = host(script);
+    let (killed, kept) = (
+        directory.path().join("killed"),
+        directory.path().join("var/lib/gpurdma"),
+    );
+    std::fs::create_dir(&killed).unwrap();
+    let mut memory = Memory::default();
+    for attempt in 1..=3 {
+        run(&settings, install_one(), &mut memory).unwrap_err();
+        for name in ["attempts.json", "packages.json"] {
+            std::fs::copy(killed.join(name), kept.join(name)).unwrap();
+        }
+        put(&kept, "packages.log", "Unpacking mydriver (1.0) ...\n");
+        let attempts = crate::store::read_json(&settings.root, ATTEMPTS_FILE);
+        memory.attempts = attempts.unwrap().unwrap();
+        assert_eq!(memory.attempts.of(&install_one()).0, attempt);
+    }
+    let calls = || std::fs::read_to_string(directory.path().join("calls")).unwrap();
+    let before = calls();
+    let error = run(&settings, install_one(), &mut memory).unwrap_err();
+    assert!(error.contains("was cut off 3 times"), "{error}");
+    assert_eq!(calls(), before);
+    assert_eq!(job::seen(&settings.root, "boot-1").unwrap(), None);
+    let blocked = memory
+        .attempts
+        .blocks(&install_one(), "2026-03-02T00:00:00Z".parse().unwrap());
+    assert_eq!(blocked, Some(crate::action::Blocked::Exhausted));
 }
 
 #[test]

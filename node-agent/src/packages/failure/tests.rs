@@ -112,6 +112,28 @@ fn the_first_cause_is_named_and_not_what_follows_from_it() {
 }
 
 #[test]
+fn a_run_that_was_cut_off_tells_of_no_failure() {
+    for said in [
+        "",
+        "Unpacking mydriver (1.0) ...\nSetting up mydriver (1.0) ...\n",
+        "W: Some warning\nSetting up mydriver (1.0) ...\nE: Sub-process /usr/bin/dpkg exited unexpectedly\n",
+        "  Installing       : mydriver-1.0-1.el9.x86_64          1/2\n",
+        "(1/2) Installing: mydriver-1.0-1.x86_64 [...",
+    ] {
+        assert_eq!(verdict(said), None, "{said}");
+    }
+    let unknown = [
+        "E: Something new",
+        "dpkg: error processing package mydriver (--configure):\n something new",
+        "Error: Transaction failed",
+        "Installation of mydriver-1.0-1.x86_64 failed:",
+    ];
+    for said in SAID.iter().map(|(said, _)| *said).chain(unknown) {
+        assert_eq!(verdict(said), Some(classify(said)), "{said}");
+    }
+}
+
+#[test]
 fn what_matches_nothing_keeps_its_own_words() {
     let failure = classify("Reading package lists...\nE: Something new\nmore\n");
     assert_eq!(failure.kind, FailureKind::Other);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use topology::fact::Fact;
 use topology::machine::NicRole;
 
-use super::super::{Plan, World};
+use super::super::{Plan, World, under_way};
 use super::{PEERMEM, not_in_effect};
 use crate::action::{Activation, Blocked, Change, DriverChange};
 use crate::findings::FindingId;
@@ -62,7 +62,10 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         (true, Some(_)) => "openibd was restarted by this agent".to_owned(),
         (false, _) => format!("the files of {} are not what is loaded", stale.join(", ")),
     };
-    plan.act(change, seen, world.memory, world.now);
+    match under_way(world.state, world.memory, &change) {
+        Some(_) => plan.follow(change, seen, world.memory),
+        None => plan.act(change, seen, world.memory, world.now),
+    }
     let waits = match job {
         Some(seen) if seen.runs => Some(format!("openibd restarts since {}", seen.job.at.0)),
         Some(_) => None,

@@ -4,12 +4,13 @@
 use host::facts::install::packages::Manager;
 use topology::fact::Fact;
 
-use super::super::{Plan, World};
+use super::super::{Plan, World, under_way};
 use super::{activate, node, tell};
 use crate::action::{Blocked, Change, DriverChange, Explain};
 use crate::compat::{check, wanted};
 use crate::desired::WantedPackages;
 use crate::findings::FindingId;
+use crate::job::Seen;
 use crate::packages::repository::Repository;
 use crate::packages::{Installed, Wish, Wishes, unmet};
 
@@ -212,19 +213,18 @@ fn undo(manager: Manager, asked: &WantedPackages, installed: &Installed) -> Chan
 
 fn set(plan: &mut Plan, world: &World<'_>, change: Change, undo: Change, missing: &str) {
     let planned = plan.actions.len();
-    if world
-        .state
-        .job
-        .as_ref()
-        .is_some_and(|seen| seen.job.change == change.attempt_key())
-    {
-        // What is under way was noted before it began, and nobody took it back.
+    let key = change.attempt_key();
+    let started = |seen: &Seen| seen.job.change == key;
+    if under_way(world.state, world.memory, &change).is_some() {
+        plan.follow(change, missing.to_owned(), world.memory);
+    } else if world.state.job.as_ref().is_some_and(started) {
+        // What was started was noted before it began, and nobody took it back.
         plan.act(change, missing.to_owned(), world.memory, world.now);
-        if let Some(action) = plan.actions.last_mut() {
-            action.undo = Some(undo);
-        }
     } else {
-        plan.ensure(world, change, undo, missing);
+        plan.ensure(world, change, undo.clone(), missing);
+    }
+    if let Some(action) = plan.actions.get_mut(planned) {
+        action.undo = Some(undo);
     }
     let waits = waits(world);
     let Some(action) = plan.actions.get_mut(planned) else {
