@@ -1,10 +1,12 @@
-//! Addresses and masks of the rails, as the operator gave them to this node. Someone else's address stays.
+//! Addresses and masks of the rails, as the operator gave them to this node. Someone else's address stays. Which NIC is on which
+//! rail is the operator's word alone, of which `fabric.rails` is a part already: node file and status go by it too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use host::facts::network::{Address, Link};
 use ipnet::IpNet;
+use topology::pci::PciAddress;
 
 use super::{Plan, Site, World};
 use crate::action::{Change, FabricChange, Netdev};
@@ -13,12 +15,15 @@ use crate::roles;
 
 pub(super) fn plan(plan: &mut Plan, world: &World<'_>, sites: &[Site<'_>]) {
     let config = &world.desired.config;
+    // An entry that is none has its finding where the rails of the devices are read.
+    let (rails, _) = roles::rails(&config.rails);
     let mut wanted: BTreeMap<String, BTreeSet<IpNet>> = BTreeMap::new();
     for (index, given) in config.addresses.iter().enumerate() {
         let Some(address) = parsed(plan, index, &given.address) else {
             continue;
         };
-        let Some((site, netdev, link)) = interface(plan, world, sites, given.rail, address) else {
+        let Some((site, netdev, link)) = interface(plan, (sites, &rails), given.rail, address)
+        else {
             continue;
         };
         wanted
@@ -83,12 +88,14 @@ fn parsed(plan: &mut Plan, index: usize, text: &str) -> Option<IpNet> {
 /// The interface of a rail.
 fn interface<'s, 'a>(
     plan: &mut Plan,
-    world: &World<'_>,
-    sites: &'s [Site<'a>],
+    (sites, rails): (&'s [Site<'a>], &BTreeMap<PciAddress, u32>),
     rail: u32,
     address: IpNet,
 ) -> Option<(&'s Site<'a>, Netdev, &'a Link)> {
-    let is_of = |site: &&Site<'_>| self::rail(world, site) == Some(rail);
+    let is_of = |site: &&Site<'_>| {
+        let given = site.nic.pci.and_then(|pci| rails.get(&pci));
+        given == Some(&rail)
+    };
     let component = format!("rail {rail}");
     let mut on_rail = sites.iter().filter(is_of);
     let (first, second) = (on_rail.next(), on_rail.next());
@@ -111,18 +118,6 @@ fn interface<'s, 'a>(
     };
     plan.find(FindingId::AddressWithoutInterface, component, why);
     None
-}
-
-/// Overrides of the cluster's count before the operator's map.
-fn rail(world: &World<'_>, site: &Site<'_>) -> Option<u32> {
-    let config = &world.desired.config;
-    let mut rules = config.fabric.rails.iter();
-    let rule = rules.find(|rule| roles::matches(&rule.matches, site.nic));
-    let mapped = || {
-        let (map, _) = roles::rails(&config.rails);
-        map.get(&site.nic.pci?).copied()
-    };
-    rule.map(|rule| rule.rail).or_else(mapped)
 }
 
 fn place(

@@ -20,10 +20,11 @@ fn rails_get_their_addresses() {
     let six =
         "rails: [{pci: '0000:01:00.0', rail: 0}]\naddresses: [{rail: 0, address: 'fd00:10::7/64'}]";
     roce_node().check("addresses_may_be_ipv6", six);
+    // The operator's map holds what rules say, in its reading of them: a rule that it cannot decide changes no rail here.
     let ruled = format!(
         "{TWO}\nfabric: {{rails: [{{match: {{netdev: eth1}}, rail: 0}}, {{match: {{netdev: eth0}}, rail: 1}}]}}"
     );
-    two_nics().check("rails_of_the_cluster_count_before_the_map", &ruled);
+    two_nics().check("the_operators_map_counts_alone", &ruled);
 }
 
 #[test]
