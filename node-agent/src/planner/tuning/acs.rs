@@ -98,8 +98,8 @@ fn port_of(plan: &mut Plan, world: &World<'_>, port: PciAddress, tops: &BTreeSet
         }
     };
     match refusal(world.state, world.machine, tops) {
-        Some((id, why)) => plan.find(
-            id,
+        Some(why) => plan.find(
+            FindingId::AcsNotChanged,
             component,
             format!("{} stays: {why}", redirects(acs.redirects())),
         ),
@@ -115,11 +115,7 @@ fn clear(plan: &mut Plan, world: &World<'_>, port: PciAddress, acs: AcsBits) {
 
 /// Why the ports of a path are left as they are, all of them: half a path that is direct is none. Looked at is everything
 /// below the uppermost bridges of both ends.
-fn refusal(
-    state: &HostState,
-    machine: &Machine,
-    tops: &BTreeSet<PciAddress>,
-) -> Option<(FindingId, String)> {
+fn refusal(state: &HostState, machine: &Machine, tops: &BTreeSet<PciAddress>) -> Option<String> {
     let is_below = |pci: &&PciAddress| {
         tops.contains(*pci)
             || above(machine, **pci)
@@ -129,7 +125,6 @@ fn refusal(
     let below: Vec<_> = machine.functions.keys().filter(is_below).copied().collect();
     own_rules(machine, &below)
         .or_else(|| held_by_guest(state, &below))
-        .map(|why| (FindingId::AcsNotChanged, why))
         .or_else(|| translated(state, machine, &below))
 }
 
@@ -159,12 +154,9 @@ fn held_by_guest(state: &HostState, below: &[PciAddress]) -> Option<String> {
     }
 }
 
-/// An IOMMU that translates, or address translation that is on.
-fn translated(
-    state: &HostState,
-    machine: &Machine,
-    below: &[PciAddress],
-) -> Option<(FindingId, String)> {
+/// An IOMMU that translates, or address translation that is on. That an IOMMU is in the way of GPU-direct RDMA by itself says
+/// [`crate::inspect`], whatever is asked.
+fn translated(state: &HostState, machine: &Machine, below: &[PciAddress]) -> Option<String> {
     let pcie = &tuning(state).pcie;
     let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci);
     let ends: BTreeSet<_> = gpus
@@ -179,7 +171,7 @@ fn translated(
             let why = format!(
                 "ATS of {pci} is on, which passthrough wants together with redirection; set ATS_ENABLED=0 on bare metal"
             );
-            return Some((FindingId::AcsNotChanged, why));
+            return Some(why);
         }
         let kind = match (&function.iommu_group, &function.iommu_type) {
             (Fact::Absent, _) => continue,
@@ -191,7 +183,7 @@ fn translated(
         let why = format!(
             "the IOMMU of {pci} translates ({kind}), and direct traffic would go to wrong addresses; boot with iommu=pt"
         );
-        return Some((FindingId::IommuTranslating, why));
+        return Some(why);
     }
     None
 }
