@@ -189,15 +189,16 @@ fn remember(
 ) -> Result<(), StoreError> {
     let (before, now) = (&observed.before.memory, &decision.memory);
     let (root, unusable) = (&settings.root, &observed.before.unusable);
-    let changed = before.attempts != now.attempts;
-    if changed || unusable.broken.contains(ATTEMPTS_FILE) {
-        let written = write_own(root, ATTEMPTS_FILE, &now.attempts, changed, unusable)?;
-        note(ATTEMPTS_FILE, written);
-    }
+    // First: where only the attempts had forgotten a reboot, what it has taken back would be taken back once more.
     let changed = before.journal != now.journal;
     if changed || unusable.broken.contains(JOURNAL_FILE) {
         let written = write_own(root, JOURNAL_FILE, &now.journal, changed, unusable)?;
         note(JOURNAL_FILE, written);
+    }
+    let changed = before.attempts != now.attempts;
+    if changed || unusable.broken.contains(ATTEMPTS_FILE) {
+        let written = write_own(root, ATTEMPTS_FILE, &now.attempts, changed, unusable)?;
+        note(ATTEMPTS_FILE, written);
     }
     let changed = before.maintenance != now.maintenance;
     match &now.maintenance {

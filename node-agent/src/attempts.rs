@@ -83,14 +83,6 @@ impl Attempts {
         count.is_some_and(|count| count.prepared_in.is_some())
     }
 
-    /// Whether `change` was prepared in a boot before `boot_id`.
-    #[must_use]
-    pub fn was_prepared_before(&self, change: &Change, boot_id: &str) -> bool {
-        let count = self.actions.get(&change.attempt_key());
-        let prepared = count.and_then(|count| count.prepared_in.as_deref());
-        prepared.is_some_and(|boot| boot != boot_id)
-    }
-
     /// The counts as of the boot `boot_id`: what was prepared in another one has had its reboot, and where it is still
     /// planned, that did not bring it.
     #[must_use]

@@ -178,8 +178,7 @@ fn planned(
     let maintenance = maintenance::accepted(memory.maintenance.as_ref(), desired, &plan);
     let memory = Memory {
         maintenance,
-        attempts: memory.attempts.in_effect(&plan.met),
-        ..memory
+        ..memory.seen(&plan, desired.restore)
     };
     (plan, memory)
 }

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use topology::machine::Machine;
 
-use crate::action::{Action, BUDGET, Change, Explain};
+use crate::action::{Action, BUDGET, Blocked, Change, Explain};
 use crate::attempts::Attempts;
 use crate::desired::Desired;
 use crate::findings::FindingId;
@@ -55,15 +55,21 @@ impl Memory {
         Self { attempts, ..self }
     }
 
-    /// The memory as of the boot `boot_id`: what was prepared in an earlier one has had its reboot. Where that was the way
-    /// back, nothing is left to take back.
+    /// The memory as of the boot `boot_id`: what was prepared in an earlier one has had its reboot.
     #[must_use]
-    pub fn booted(mut self, boot_id: &str) -> Self {
-        let attempts = &self.attempts;
-        self.journal
-            .changed
-            .retain(|_, entry| !attempts.was_prepared_before(&entry.undo, boot_id));
+    pub fn booted(self, boot_id: &str) -> Self {
         let attempts = self.attempts.booted(boot_id);
+        Self { attempts, ..self }
+    }
+
+    /// The memory after `plan` was made, which saw what is in effect. Where that was the way back, nothing is left to take back.
+    #[must_use]
+    pub fn seen(mut self, plan: &Plan, restores: bool) -> Self {
+        if restores {
+            let entries = &mut self.journal.changed;
+            entries.retain(|_, entry| !plan.met.contains(&entry.undo));
+        }
+        let attempts = self.attempts.in_effect(&plan.met);
         Self { attempts, ..self }
     }
 }
@@ -159,9 +165,15 @@ impl Plan {
         self.find(FindingId::ForeignOwner, change.target(), message);
     }
 
-    /// Plans to see how a run of `change` ends that was started: it was counted then, so that neither budget nor pause holds
-    /// that up, and nothing has failed yet.
-    fn follow(&mut self, change: Change, precondition: String, memory: &Memory) {
+    /// Plans to see how an attempt of `change` ends that was begun: it was counted then, so that neither budget nor pause holds
+    /// that up, and nothing has failed yet. `waits` is what it must wait for.
+    fn follow(
+        &mut self,
+        change: Change,
+        precondition: String,
+        memory: &Memory,
+        waits: Option<String>,
+    ) {
         let (counted, _) = memory.attempts.of(&change);
         self.actions.push(Action {
             change,
@@ -169,7 +181,7 @@ impl Plan {
             precondition,
             attempts: counted.saturating_sub(1),
             budget: BUDGET,
-            blocked: None,
+            blocked: waits.map(Blocked::Waits),
             last_error: None,
         });
     }

@@ -72,7 +72,6 @@ fn what_a_reboot_did_not_bring_is_given_up_until_a_reset() {
     attempts.prepared(&load(), "boot-1");
     attempts = attempts.booted("boot-1");
     assert_eq!(attempts.blocks(&load(), at(1000)), Some(Blocked::Prepared));
-    assert!(attempts.was_prepared_before(&load(), "boot-2"));
     for boot in ["boot-2", "boot-3"] {
         attempts = attempts.booted(boot);
         let blocked = attempts.blocks(&load(), at(99_999));

@@ -4,9 +4,11 @@ use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
 use super::{Memory, Plan, under_way};
-use crate::action::{Blocked, Change, Explain, Lasts};
+use crate::action::{Change, Explain, Lasts};
 use crate::findings::FindingId;
 use crate::host_state::HostState;
+use crate::job::Seen;
+use crate::journal::Changed;
 use crate::openib_conf;
 
 /// What undoes everything in the journal that still is as the agent left it.
@@ -19,40 +21,55 @@ pub fn restore(state: &HostState, memory: &Memory, now: Timestamp) -> Plan {
     plan
 }
 
-/// The last change is undone first. What does not outlast its boot or device needs no undoing once that is over.
+/// The last change is undone first. What does not outlast its boot or device needs no undoing once that is over; what had its
+/// reboot, and is as it was, neither.
 fn changed(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
     let mut entries: Vec<_> = memory.journal.changed.values().collect();
     entries.sort_by(|a, b| (b.at.0, &b.done).cmp(&(a.at.0, &a.done)));
-    for entry in entries {
-        if entry.done.lasts() == Lasts::Always || entry.boot_id == state.boot_id {
-            let precondition = format!(
-                "{} was set by this agent at {}",
-                entry.done.desired(),
-                entry.at.0
-            );
-            undo(plan, state, memory, now, (&entry.undo, precondition));
-            if let Some(action) = plan.actions.last_mut() {
-                action.undo = Some(entry.undo.clone());
-            }
-        }
+    let lasts =
+        |entry: &&Changed| entry.done.lasts() == Lasts::Always || entry.boot_id == state.boot_id;
+    for entry in entries.into_iter().filter(lasts) {
+        undo(plan, state, memory, now, entry);
     }
 }
 
-/// A package manager that takes back what it installed is waited for, as one that installs is.
-fn undo(
-    plan: &mut Plan,
-    state: &HostState,
-    memory: &Memory,
-    now: Timestamp,
-    (change, precondition): (&Change, String),
-) {
-    let Some(seen) = under_way(state, memory, change) else {
-        return plan.act(change.clone(), precondition, memory, now);
-    };
-    plan.follow(change.clone(), precondition, memory);
-    let runs = || Blocked::Waits(format!("the package manager runs since {}", seen.job.at.0));
-    if let Some(action) = plan.actions.last_mut() {
-        action.blocked = seen.runs.then(runs);
+/// Whether the reboot for a way back has brought it; `None` where there was none. What is not there any more needs none.
+fn rebooted(state: &HostState, memory: &Memory, undo: &Change) -> Option<Fact<bool>> {
+    if !memory.attempts.had_reboot(undo) {
+        return None;
+    }
+    Some(match undo {
+        Change::Tuning(change) => super::tuning::in_effect(state, change),
+        // Nothing else costs a reboot on its way back.
+        _ => Fact::Absent,
+    })
+}
+
+/// One entry. A package manager that takes back what it installed is waited for, as one that installs is.
+fn undo(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp, entry: &Changed) {
+    let change = entry.undo.clone();
+    let (set, at) = (entry.done.desired(), entry.at.0);
+    let seen = format!("{set} was set by this agent at {at}");
+    match (
+        rebooted(state, memory, &change),
+        under_way(state, memory, &change),
+    ) {
+        (Some(Fact::Known(true) | Fact::Absent), _) => _ = plan.met.insert(change),
+        // Neither done nor without effect: nobody knows.
+        (Some(Fact::Unreadable(why)), _) => {
+            plan.find(FindingId::HostUnreadable, change.target(), why);
+            let waits = "the host has rebooted for it; whether it is in effect cannot be read";
+            plan.follow(change, seen, memory, Some(waits.to_owned()));
+        }
+        (_, Some(Seen { job, runs })) => {
+            let waits = || format!("the package manager runs since {}", job.at.0);
+            plan.follow(change, seen, memory, runs.then(waits));
+        }
+        (_, None) => plan.act(change, seen, memory, now),
+    }
+    let mut planned = plan.actions.iter_mut().rev();
+    if let Some(action) = planned.next().filter(|a| a.change == entry.undo) {
+        action.undo = Some(entry.undo.clone());
     }
 }
 

@@ -15,6 +15,7 @@ use topology::machine::NicRole;
 use topology::pci::PciAddress;
 
 use super::{Plan, World};
+use crate::action::TuningChange;
 use crate::host_state::HostState;
 
 pub(crate) use acs::needless as needless_redirects;
@@ -36,6 +37,21 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
     }
     if let Some(mode) = config.fabric.firewall {
         firewall::open(plan, world, mode);
+    }
+}
+
+/// Whether a change that needs a reboot is in effect; absent where what would show it is not there.
+pub(super) fn in_effect(state: &HostState, change: &TuningChange) -> Fact<bool> {
+    match change {
+        TuningChange::LinkType {
+            function,
+            port,
+            link,
+        } => link_type::in_effect(&state.facts.machine, *function, *port, *link),
+        TuningChange::RdmaNetns { shared } => rdma_netns::in_effect(state, *shared),
+        TuningChange::AcsRedirects { .. }
+        | TuningChange::MaxReadRequest { .. }
+        | TuningChange::Firewall { .. } => Fact::Absent,
     }
 }
 

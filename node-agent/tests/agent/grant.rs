@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
 use crds::node::{Maintenance, MaintenanceStatus};
+use node_agent::action::NETNS_FILE;
 use node_agent::cycle::Turn;
 use node_agent::desired::Desired;
 use node_agent::settings::{ATTEMPTS_FILE, JOURNAL_FILE, LOCK_FILE, MAINTENANCE_FILE};
@@ -283,6 +284,44 @@ async fn a_reboot_that_does_not_bring_it_fails_the_grant_and_is_not_made_again()
         }
     }
     assert_eq!(asked(&node), 1, "and never again");
+}
+
+/// The option is taken back, and the initial RAM disk has it still: the second boot shows it, the third does not.
+#[tokio::test]
+async fn a_way_back_is_done_when_a_boot_shows_it() {
+    let node = node();
+    let set = |mode: Option<bool>| json!({"tuning": {"rdmaNetns": {"shared": mode}}});
+    let entry = json!({"done": set(Some(false)), "undo": set(None), "bootId": boot_id(&node),
+        "at": "2026-03-01T11:00:00Z", "asserted": true});
+    let journal =
+        json!({"modules": {}, "openibConf": {}, "changed": {"SetRdmaNetns/ib_core": entry}});
+    node.put(JOURNAL_FILE, &journal.to_string());
+    node.put(NETNS_FILE, "options ib_core netns_mode=0\n");
+    let mode = "/sys/module/ib_core/parameters/netns_mode";
+    node.put(mode, "N\n");
+    let asks = granted(&node).await;
+    turn(&node, &asks).await;
+    turn(&node, &asks).await;
+    assert_eq!(asked(&node), 1);
+    assert!(!node.settings.root.join(NETNS_FILE).exists());
+    let boot = |number| {
+        let id = format!("1fffffff-0000-4000-8000-00000000000{number}\n");
+        node.put("/proc/sys/kernel/random/boot_id", &id);
+        node.restart_agent();
+    };
+    boot(2);
+    let stuck = turn(&node, &asks).await;
+    let action = &stuck.status.plan.as_ref().unwrap().actions[0];
+    assert!(
+        action.exhausted && !maintenance(&stuck).completed,
+        "{action:?}"
+    );
+    node.put(mode, "Y\n");
+    boot(3);
+    let done = turn(&node, &asks).await;
+    assert!(done.status.plan.is_none() && maintenance(&done).completed);
+    assert!(!node.read(JOURNAL_FILE).contains("SetRdmaNetns"));
+    assert_eq!(asked(&node), 1);
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         (false, _) => format!("the files of {} are not what is loaded", stale.join(", ")),
     };
     match under_way(world.state, world.memory, &change) {
-        Some(_) => plan.follow(change, seen, world.memory),
+        Some(_) => plan.follow(change, seen, world.memory, None),
         None => plan.act(change, seen, world.memory, world.now),
     }
     let waits = match job {

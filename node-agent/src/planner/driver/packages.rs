@@ -216,7 +216,7 @@ fn set(plan: &mut Plan, world: &World<'_>, change: Change, undo: Change, missing
     let key = change.attempt_key();
     let started = |seen: &Seen| seen.job.change == key;
     if under_way(world.state, world.memory, &change).is_some() {
-        plan.follow(change, missing.to_owned(), world.memory);
+        plan.follow(change, missing.to_owned(), world.memory, None);
     } else if world.state.job.as_ref().is_some_and(started) {
         // What was started was noted before it began, and nobody took it back.
         plan.act(change, missing.to_owned(), world.memory, world.now);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crds::fabric::LinkLayer;
 use host::facts::tuning::firmware::{Setting, Settings};
 use topology::fact::Fact;
-use topology::machine::{self, Nic, NicRole};
+use topology::machine::{self, Machine, Nic, NicRole};
 use topology::pci::PciAddress;
 
 use super::super::{Plan, World};
@@ -54,6 +54,26 @@ pub(super) fn set(
                 ),
             }
         }
+    }
+}
+
+/// Whether the port has the link type.
+pub(super) fn in_effect(
+    machine: &Machine,
+    function: PciAddress,
+    port: u8,
+    link: LinkType,
+) -> Fact<bool> {
+    let wanted = match link {
+        LinkType::InfiniBand => machine::LinkLayer::InfiniBand,
+        LinkType::Ethernet => machine::LinkLayer::Ethernet,
+    };
+    let mut nics = machine.nics.iter();
+    let nic = nics.find(|nic| nic.pci == Some(function));
+    let of = |nic| ports(nic, function).into_iter().find(|one| one.0 == port);
+    match nic.and_then(of) {
+        Some((_, on_wire)) => on_wire.clone().map(|now| now == wanted),
+        None => Fact::Absent,
     }
 }
 

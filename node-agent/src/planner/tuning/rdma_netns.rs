@@ -9,6 +9,7 @@ use super::super::{Plan, World};
 use super::tuning;
 use crate::action::{Change, NETNS_FILE, TuningChange};
 use crate::findings::FindingId;
+use crate::host_state::HostState;
 use crate::modules::ModuleName;
 
 const COMPONENT: &str = "ib_core";
@@ -43,6 +44,18 @@ pub(super) fn set(plan: &mut Plan, world: &World<'_>, mode: RdmaNetns) {
         _ if is_built_in(world) => built_in(plan, wanted),
         _ => write(plan, world, wanted, written.map(|(_, shared)| shared)),
     }
+}
+
+/// Whether the mode is `shared`; where that is `None`, what options of others and the kernel's own default make it.
+pub(super) fn in_effect(state: &HostState, shared: Option<bool>) -> Fact<bool> {
+    let facts = &tuning(state).rdma_netns;
+    let wanted = match (shared, &facts.options) {
+        (Some(shared), _) => shared,
+        (None, Fact::Known(options)) => last(options).is_none_or(|(_, shared)| shared),
+        (None, Fact::Absent) => true,
+        (None, Fact::Unreadable(why)) => return Fact::Unreadable(why.clone()),
+    };
+    facts.shared.clone().map(|now| now == wanted)
 }
 
 /// The option that counts: the last one that names the mode.

@@ -5,6 +5,7 @@ mod acs;
 mod firewalls;
 mod memlock;
 mod modules;
+mod restores;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
