@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -53,6 +53,10 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 /// Bytes of its answer.
 const ANSWER_LIMIT: u64 = 8 << 20;
 
+/// How often a program whose file is being written is tried again, and the pause before.
+const BUSY_TRIES: u32 = 40;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
 /// Names and values of environment variables.
 pub type Environment<'a> = &'a [(&'a str, &'a str)];
 
@@ -95,7 +99,7 @@ fn finish(
             source,
         }
     };
-    let mut child = command.spawn().map_err(failed("start"))?;
+    let mut child = spawn(&mut command).map_err(failed("start"))?;
     let stderr = child
         .stderr
         .take()
@@ -216,12 +220,12 @@ pub fn start(
         source,
     };
     let errors = log.try_clone().map_err(failed)?;
-    let mut child = command(program, arguments)
+    let mut command = command(program, arguments);
+    command
         .envs(environment.iter().copied())
         .stdout(log)
-        .stderr(errors)
-        .spawn()
-        .map_err(failed)?;
+        .stderr(errors);
+    let mut child = spawn(&mut command).map_err(failed)?;
     let pid = child.id();
     let (sender, ended) = mpsc::channel();
     std::thread::spawn(move || {
@@ -245,6 +249,20 @@ fn command(program: &OsStr, arguments: &[&OsStr]) -> Command {
         .stdin(Stdio::null())
         .stderr(Stdio::piped());
     command
+}
+
+/// A file that is open for writing is not run (`execve(2)`, `ETXTBSY`): one that was just written is for as long as a child of
+/// another thread, which has every descriptor until it runs its own program, holds it.
+fn spawn(command: &mut Command) -> std::io::Result<Child> {
+    for _ in 0..BUSY_TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    command.spawn()
 }
 
 fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitStatus>> {

@@ -69,3 +69,21 @@ fn a_failure_says_what_the_tool_said() {
     assert!(error.chain().contains("/no/such/place"), "{error}");
     assert!(matches!(error, ProgramError::Failed { .. }));
 }
+
+#[test]
+fn a_file_that_is_just_written_is_run_when_it_is_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tool");
+    std::fs::copy("/bin/true", &path).unwrap();
+    let open = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap();
+    let closes = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(60));
+        drop(open);
+    });
+    let outcome = run(path.as_os_str(), &[], Duration::from_mins(1));
+    assert_eq!(outcome.unwrap(), Outcome::Succeeded);
+    closes.join().unwrap();
+}
