@@ -150,7 +150,7 @@ impl Cluster {
         })
     }
 
-    /// Starts a node and waits until the API server says that it is ready.
+    /// Starts a node, which gets ready beside others: [`Cluster::wait_for_nodes`].
     pub fn add_node(
         &mut self,
         machine: Option<&str>,
@@ -169,10 +169,17 @@ impl Cluster {
         adjust(&mut spec);
         let shown = spec.machine.clone().unwrap_or_else(|| "no GPU".to_owned());
         progress::step(&format!("start {name} ({shown})"), || {
-            self.tell(spec, |spec| Request::Start(Box::new(spec)))?;
-            self.wait_ready(&name)
+            self.tell(spec, |spec| Request::Start(Box::new(spec)))
         })?;
         Ok(name)
+    }
+
+    /// Waits until the API server says of every node that it is ready.
+    pub fn wait_for_nodes(&self) -> Result<()> {
+        let mut names = self.state.nodes.keys();
+        progress::step("nodes are Ready", || {
+            names.try_for_each(|name| self.wait_ready(name))
+        })
     }
 
     /// Power failure and start with a new boot id.

@@ -23,6 +23,7 @@ pub fn run() -> Result<()> {
     for (machine, _) in NODES {
         cluster.add_node(Some(machine), |_| ())?;
     }
+    cluster.wait_for_nodes()?;
     progress::step("helm install gpu-rdma", || {
         scenario::install_chart(&cluster, &[])
     })?;

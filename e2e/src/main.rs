@@ -93,6 +93,7 @@ fn up(name: &str, machines: &[String]) -> Result<()> {
     for machine in machines {
         cluster.add_node((machine != "none").then_some(machine.as_str()), |_| ())?;
     }
+    cluster.wait_for_nodes()?;
     status(&cluster)
 }
 

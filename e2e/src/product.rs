@@ -140,11 +140,26 @@ pub fn own_binary() -> Result<PathBuf> {
     Ok(target().join("ci/e2e"))
 }
 
+/// Without what an outer `cargo run` says of its own package: build scripts that look at it (ring's) would run again, and
+/// whatever depends on them would be built again, at each change between the two.
 fn cargo() -> Command {
     let mut command = cmd::command("cargo", ["--locked"]);
     command.current_dir(paths::repository());
+    let names = std::env::vars().map(|(name, _)| name);
+    for name in names.filter(|name| OUTER.iter().any(|prefix| name.starts_with(prefix))) {
+        command.env_remove(name);
+    }
     command
 }
+
+/// Prefixes of what cargo sets for the programs that it runs:
+/// <https://doc.rust-lang.org/cargo/reference/environment-variables.html#environment-variables-cargo-sets-for-crates>.
+const OUTER: [&str; 4] = [
+    "CARGO_PKG_",
+    "CARGO_MANIFEST_",
+    "CARGO_BIN_",
+    "CARGO_CRATE_",
+];
 
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")

@@ -61,6 +61,7 @@ fn the_machine_underneath_stays_as_it_was() {
     assert!(before.len() > 100, "only {} files seen", before.len());
     let mut cluster = Cluster::start("isolation").unwrap();
     cluster.add_node(Some("nvidia-dgx-a100"), |_| ()).unwrap();
+    cluster.wait_for_nodes().unwrap();
     // What a privileged pod writes below its host's root lands in the node alone.
     let write = "echo changed >/etc/gpurdma-scenario && mkdir -p /run/gpurdma && echo 1 >/run/gpurdma/x && modprobe ib_umad";
     cluster.on_node("node-0", ["sh", "-c", write]).unwrap();

@@ -30,6 +30,7 @@ fn start() -> anyhow::Result<Cluster> {
         "single-numa-node".clone_into(&mut spec.topology_policy);
     })?;
     cluster.add_node(Some(DGX_2.1), |_| ())?;
+    cluster.wait_for_nodes()?;
     scenario::install_chart(&cluster, &[])?;
     enforce(&cluster, &json!({}))?;
     Ok(cluster)
