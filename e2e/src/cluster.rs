@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::node::NodeSpec;
+use crate::product::Profile;
 use crate::supervisor::{self, Request};
 use crate::{cmd, packages, paths, product, progress, tools};
 
@@ -42,27 +43,32 @@ struct Running {
 impl Cluster {
     /// Builds the product and starts the control plane. The cluster ends with this process.
     pub fn start(name: &str) -> Result<Self> {
-        Self::begin(name, false, true)
+        Self::begin(name, false, Some(Profile::Ci))
+    }
+
+    /// The same with the product as it is shipped.
+    pub fn start_release(name: &str) -> Result<Self> {
+        Self::begin(name, false, Some(Profile::Release))
     }
 
     /// The same, but the cluster goes on until [`Cluster::end`].
     pub fn start_detached(name: &str) -> Result<Self> {
-        Self::begin(name, true, true)
+        Self::begin(name, true, Some(Profile::Ci))
     }
 
     /// The control plane alone, without the product's images: for nodes there would be nothing to run.
     pub fn control_plane(name: &str) -> Result<Self> {
-        Self::begin(name, false, false)
+        Self::begin(name, false, None)
     }
 
-    fn begin(name: &str, detached: bool, with_images: bool) -> Result<Self> {
+    fn begin(name: &str, detached: bool, images: Option<Profile>) -> Result<Self> {
         packages::ensure()?;
         if let Ok(running) = Self::attach(name) {
             running.end()?;
         }
         let work = paths::work(name);
         clear(&work)?;
-        let path = built(&work.join("images"), with_images)?;
+        let path = built(&work.join("images"), images)?;
         progress::step("start the control plane", || {
             Self::launch(work, path, detached)
         })
@@ -350,9 +356,9 @@ fn new_boot_id() -> Result<String> {
 
 /// Builds what is missing, the tools beside the product, since neither keeps all cores busy to its end; returns the search
 /// path of the tools.
-fn built(images: &Path, with_images: bool) -> Result<String> {
+fn built(folder: &Path, profile: Option<Profile>) -> Result<String> {
     std::thread::scope(|scope| {
-        let product = scope.spawn(|| with_images.then(|| product::images(images)).transpose());
+        let product = scope.spawn(|| profile.map_or(Ok(()), |of| product::images(folder, of)));
         let path = tools::search_path();
         let panicked = || anyhow::anyhow!("the build of the product panicked");
         product.join().map_err(|_| panicked())??;

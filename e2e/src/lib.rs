@@ -4,6 +4,7 @@
 //! Needs root: network, mount and PID namespaces. Everything that is started lives in one PID namespace and dies
 //! with its first process; the machine underneath keeps its `/etc`, `/run` and `/lib/modules`.
 
+pub mod bench;
 pub mod client;
 pub mod cluster;
 pub mod cmd;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use e2e::cluster::Cluster;
-use e2e::{demo, foreign, node, supervisor};
+use e2e::{bench, demo, foreign, node, supervisor};
 
 /// A real Kubernetes on this machine, without Docker, whose nodes look like real GPU machines.
 #[derive(Parser)]
@@ -46,6 +46,10 @@ enum Command {
     },
     /// The main job, end to end: three machines, the chart, a pod set, and who got what.
     Demo,
+    /// Figures of the node agent as it is shipped: builds with the release profile, some ten minutes the first time.
+    Bench,
+    #[command(hide = true)]
+    ReadFiles { list: PathBuf },
     #[command(hide = true)]
     ClusterInit {
         work: PathBuf,
@@ -74,6 +78,8 @@ fn main() -> Result<()> {
             show(&Cluster::attach(&cli.cluster)?.helm(arguments.iter().map(String::as_str))?)
         }
         Command::Demo => demo::run(),
+        Command::Bench => bench::run(),
+        Command::ReadFiles { list } => bench::read_files(&list),
         Command::ClusterInit { work, detached } => supervisor::run(&work, detached),
         Command::Hold => {
             let _cluster = Cluster::control_plane(&cli.cluster)?;

@@ -33,7 +33,15 @@ pub fn ensure() -> Result<()> {
             "this needs root (namespaces, mounts, containerd): run it again as root or with sudo"
         );
     }
-    let missing: Vec<_> = NEEDED
+    ensure_all(NEEDED)
+}
+
+/// Makes sure of more: for each package a file that proves it.
+///
+/// # Errors
+/// As [`ensure`].
+pub fn ensure_all(needed: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<_> = needed
         .iter()
         .filter(|(file, _)| !present(file))
         .map(|(_, package)| *package)

@@ -12,6 +12,26 @@ use crate::{cmd, paths, progress, rootfs};
 /// The tag that the local cluster uses.
 pub const TAG: &str = "local";
 
+/// How the product is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Quickly, for tests and the demo.
+    Ci,
+    /// As it is shipped, for figures.
+    Release,
+}
+
+impl Profile {
+    /// Name of the cargo profile, and of its folder below the target folder.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ci => "ci",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// `charts/images.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -54,11 +74,12 @@ pub fn list() -> Result<ImageList> {
 }
 
 /// Builds every image that the cluster needs into a folder.
-pub fn images(folder: &Path) -> Result<()> {
+pub fn images(folder: &Path, profile: Profile) -> Result<()> {
     let list = list()?;
-    progress::step("build the product (profile ci)", || build(&list))?;
+    let what = format!("build the product (profile {})", profile.name());
+    progress::step(&what, || build(&list, profile))?;
     for entry in &list.images {
-        product_image(entry)?.write(&folder.join(format!("{}.tar", entry.name)))?;
+        product_image(entry, profile)?.write(&folder.join(format!("{}.tar", entry.name)))?;
     }
     for reference in ["localhost/pause:1", "localhost/busybox:1"] {
         let name = reference.trim_start_matches("localhost/").replace(':', "-");
@@ -67,7 +88,7 @@ pub fn images(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn product_image(entry: &ImageEntry) -> Result<Image> {
+fn product_image(entry: &ImageEntry, profile: Profile) -> Result<Image> {
     let base = match entry.base {
         Base::Debian => Some(rootfs::debian(&entry.packages)?),
         Base::Scratch => None,
@@ -77,7 +98,7 @@ fn product_image(entry: &ImageEntry) -> Result<Image> {
         reference: format!("localhost/{}:{TAG}", entry.name),
         entrypoint: vec![path.clone()],
         base,
-        files: vec![(path, target().join("ci").join(&entry.binary))],
+        files: vec![(path, binary(&entry.binary, profile))],
         links: Vec::new(),
     })
 }
@@ -105,26 +126,37 @@ fn busybox(reference: &str) -> Image {
 }
 
 /// One call for all programs that link dynamically, so that their dependencies are built once.
-fn build(list: &ImageList) -> Result<()> {
+fn build(list: &ImageList, profile: Profile) -> Result<()> {
     let (dynamic, fixed): (Vec<_>, Vec<_>) = list
         .images
         .iter()
         .partition(|entry| entry.base == Base::Debian);
     let mut command = cargo();
-    command.args(["build", "--profile", "ci", "--bins", "-p", "e2e"]);
+    command.args(["build", "--profile", profile.name(), "--bins"]);
+    if profile == Profile::Ci {
+        command.args(["-p", "e2e"]);
+    }
     for entry in dynamic {
         command.args(["-p", &entry.binary]);
     }
     cmd::run(&mut command)?;
-    fixed.into_iter().try_for_each(link_statically)
+    fixed
+        .into_iter()
+        .try_for_each(|entry| link_statically(entry, profile))
 }
 
-fn link_statically(entry: &ImageEntry) -> Result<()> {
+/// A program of the product, once it is built.
+#[must_use]
+pub fn binary(name: &str, profile: Profile) -> PathBuf {
+    target().join(profile.name()).join(name)
+}
+
+fn link_statically(entry: &ImageEntry, profile: Profile) -> Result<()> {
     let mut command = cargo();
     command.args([
         "rustc",
         "--profile",
-        "ci",
+        profile.name(),
         "-p",
         &entry.binary,
         "--bin",
@@ -137,7 +169,7 @@ fn link_statically(entry: &ImageEntry) -> Result<()> {
 pub fn own_binary() -> Result<PathBuf> {
     let mut command = cargo();
     cmd::run(command.args(["build", "--profile", "ci", "-p", "e2e", "--bin", "e2e"]))?;
-    Ok(target().join("ci/e2e"))
+    Ok(binary("e2e", Profile::Ci))
 }
 
 /// Without what an outer `cargo run` says of its own package: build scripts that look at it (ring's) would run again, and
