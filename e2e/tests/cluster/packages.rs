@@ -1,5 +1,7 @@
-//! `driver.source: HostPackages` with the node's real apt and a signed repository: granted, installed, killed in the middle
-//! and finished, taken back.
+//! `driver.source: HostPackages` with the node's real apt and a signed repository: granted, drained, installed, verified and
+//! released one node after the other; killed in the middle and finished; taken back.
+
+use std::collections::BTreeSet;
 
 use e2e::cluster::Cluster;
 use e2e::repository::{self, Repository};
@@ -7,7 +9,8 @@ use e2e::{progress, scenario};
 use serde_json::{Value, json};
 
 use super::support::{
-    DGX_A100, NODES, cluster, enforce, record_no_users, tainted, wait_all_advertised,
+    AZURE, DGX_2, DGX_A100, NODES, Pods, cluster, enforce, record_no_users, tainted,
+    wait_all_advertised,
 };
 
 const PACKAGE: &str = "site-rdma";
@@ -107,6 +110,13 @@ fn wait_released(cluster: &Cluster, node: &str) {
     progress::wait_for(&format!("{node} to be released"), 120, released).unwrap();
 }
 
+fn kill_operator(cluster: &Cluster) {
+    let selector = "app.kubernetes.io/component=operator";
+    let how = ["--force", "--grace-period=0", "--wait=false"];
+    let delete = ["delete", "pod", "-n", scenario::NAMESPACE, "-l", selector];
+    cluster.kubectl(delete.into_iter().chain(how)).unwrap();
+}
+
 fn slow(cluster: &Cluster, node: &str) {
     let path = format!("/run/{PACKAGE}-slow");
     cluster.on_node(node, ["touch", &path]).unwrap();
@@ -125,6 +135,52 @@ fn clear_marks(cluster: &Cluster, node: &str) {
         format!("/run/{PACKAGE}-slow"),
     );
     cluster.on_node(node, ["rm", "-f", &begun, &slow]).unwrap();
+}
+
+#[test]
+fn nodes_are_changed_one_by_one_with_the_operator_killed_at_each_step_and_a_foreign_cordon_left() {
+    let cluster = cluster();
+    let site = Site::open(&cluster);
+    cluster.kubectl(["cordon", AZURE.0]).unwrap();
+    let mut pods = Pods::new(&cluster);
+    pods.run("holder", DGX_A100.0, 1);
+    slow(&cluster, DGX_A100.0);
+    let mut most = BTreeSet::new();
+    let mut wait_changed = |node: &str| {
+        let done = || {
+            most.insert(tainted(&cluster).len());
+            (state(&cluster, node) == "ii  1.0-1").then_some(())
+        };
+        progress::wait_for(&format!("{node} to be changed"), 180, done).unwrap();
+    };
+    site.ask("1.0-1", &json!({}));
+    // A cordon of someone else has the only slot: the node itself may be changed meanwhile, no other one.
+    wait_changed(AZURE.0);
+    wait_released(&cluster, AZURE.0);
+    let cordoned = scenario::value(&cluster, &["node", AZURE.0], "{.spec.unschedulable}").unwrap();
+    assert_eq!(cordoned, "true", "a cordon of someone else stays");
+    assert_eq!(state(&cluster, DGX_2.0), "", "the slot is taken");
+    cluster.kubectl(["uncordon", AZURE.0]).unwrap();
+    wait_changed(DGX_2.0);
+    // The taint is set, the grant waits for the pod.
+    let waits = || (tainted(&cluster) == [DGX_A100.0]).then_some(());
+    progress::wait_for("node-0 to wait for its pod", 90, waits).unwrap();
+    assert!(!granted(&cluster, DGX_A100.0), "a pod holds a pair there");
+    kill_operator(&cluster);
+    drop(pods);
+    // The grant is written, the agent is at work.
+    wait_begun(&cluster, DGX_A100.0);
+    assert!(granted(&cluster, DGX_A100.0));
+    kill_operator(&cluster);
+    site.wait_installed(DGX_A100.0, "1.0-1");
+    // The change is done and verified, the node is not released yet, or just now.
+    kill_operator(&cluster);
+    wait_released(&cluster, DGX_A100.0);
+    assert_eq!(most.last(), Some(&1), "one node after the other");
+    for (node, _) in NODES {
+        clear_marks(&cluster, node);
+    }
+    site.restore();
 }
 
 #[test]
