@@ -3,7 +3,11 @@
 //! Exit codes tell little: apt ends with 100 for everything, and `apt-get update` even with 0. The texts are those of
 //! apt 2.6, dnf 4 and zypper 1.14 with `LC_ALL=C`; what matches nothing keeps its own words.
 
+mod verdict;
+
 use std::fmt;
+
+pub use verdict::verdict;
 
 /// Kinds of failure, each with another remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,32 +258,6 @@ pub fn classify(output: &str) -> Failure {
         kind: FailureKind::Other,
         evidence: evidence.trim().to_owned(),
     }
-}
-
-/// How lines begin that tell of a failure, whatever it is.
-const VERDICTS: &[&str] = &[
-    "E: ",
-    "Error",
-    "Failed",
-    "Installation of",
-    "Problem: ",
-    "Removal of",
-    "dpkg: error",
-];
-/// What apt says of a dpkg that a signal ended (`apt-pkg/deb/dpkgpm.cc`).
-const SIGNALLED: &str = "exited unexpectedly";
-
-/// The failure that the output of a run shows which may have been cut off; `None` where it tells of none. Whoever is killed
-/// says nothing any more, and the others no more than that.
-#[must_use]
-pub fn verdict(output: &str) -> Option<Failure> {
-    let failure = classify(output);
-    let tells = |line: &str| {
-        let line = line.trim_start();
-        VERDICTS.iter().any(|begin| line.starts_with(begin)) && !line.contains(SIGNALLED)
-    };
-    let told = failure.kind != FailureKind::Other || output.lines().any(tells);
-    told.then_some(failure)
 }
 
 /// What happened, and what helps.
