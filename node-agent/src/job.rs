@@ -14,6 +14,8 @@ use host::root::Root;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::action::Change;
+use crate::attempts::Attempts;
 use crate::packages::arguments::{ENVIRONMENT, Invocation};
 use crate::settings::Settings;
 use crate::store::{StoreError, read_json, write_json};
@@ -80,6 +82,20 @@ pub struct Seen {
     pub job: Job,
     /// Whether it runs.
     pub runs: bool,
+}
+
+impl Seen {
+    /// Whether it is a run of `change`.
+    #[must_use]
+    pub fn is_of(&self, change: &Change) -> bool {
+        self.job.change == change.attempt_key()
+    }
+
+    /// Whether it is one that nobody has judged.
+    #[must_use]
+    pub fn is_open(&self, change: &Change, attempts: &Attempts) -> bool {
+        self.is_of(change) && attempts.may_be_open(change)
+    }
 }
 
 /// The job that was started last and not settled; `None` where there is none.

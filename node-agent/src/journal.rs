@@ -48,6 +48,12 @@ impl Changed {
             Lasts::Device => false,
         }
     }
+
+    /// Whether what was done can still be there in the boot `boot_id`.
+    #[must_use]
+    pub fn may_be_there(&self, boot_id: &str) -> bool {
+        self.done.lasts() == Lasts::Always || self.boot_id == boot_id
+    }
 }
 
 /// A module that the agent loaded.

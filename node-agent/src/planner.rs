@@ -149,10 +149,7 @@ impl Plan {
         if lost {
             return self.contested(&change, &seen.into());
         }
-        self.act(change, seen.into(), memory, world.now);
-        if let Some(action) = self.actions.last_mut() {
-            action.undo = Some(undo);
-        }
+        self.act(change, seen.into(), memory, world.now).undo = Some(undo);
     }
 
     fn contested(&mut self, change: &Change, seen: &str) {
@@ -173,9 +170,9 @@ impl Plan {
         precondition: String,
         memory: &Memory,
         waits: Option<String>,
-    ) {
+    ) -> &mut Action {
         let (counted, _) = memory.attempts.of(&change);
-        self.actions.push(Action {
+        self.actions.push_mut(Action {
             change,
             undo: None,
             precondition,
@@ -183,10 +180,16 @@ impl Plan {
             budget: BUDGET,
             blocked: waits.map(Blocked::Waits),
             last_error: None,
-        });
+        })
     }
 
-    fn act(&mut self, change: Change, precondition: String, memory: &Memory, now: Timestamp) {
+    fn act(
+        &mut self,
+        change: Change,
+        precondition: String,
+        memory: &Memory,
+        now: Timestamp,
+    ) -> &mut Action {
         let (attempts, last_error) = memory.attempts.of(&change);
         let blocked = memory.attempts.blocks(&change, now);
         let action = Action {
@@ -202,15 +205,14 @@ impl Plan {
             let component = format!("{} {}", action.change.kind(), action.change.target());
             self.find(FindingId::AttemptsExhausted, component, action.message());
         }
-        self.actions.push(action);
+        self.actions.push_mut(action)
     }
 }
 
 /// The run of `change` that was started and not judged.
 fn under_way<'a>(state: &'a HostState, memory: &Memory, change: &Change) -> Option<&'a Seen> {
-    let ours = |seen: &&Seen| seen.job.change == change.attempt_key();
-    let open = |_: &&Seen| memory.attempts.may_be_open(change);
-    state.job.as_ref().filter(ours).filter(open)
+    let seen = state.job.as_ref();
+    seen.filter(|seen| seen.is_open(change, &memory.attempts))
 }
 
 /// What brings the host to what is desired.

@@ -71,8 +71,9 @@ impl fmt::Display for Row {
 /// Reads the host and prints how each setting stands.
 pub(super) async fn verify(settings: &Settings, config: &ConfigArgs) -> anyhow::Result<u8> {
     let desired = desired(&config.config)?;
-    let observed = gather(settings, &mut session(&desired), Timestamp::now()).await?;
-    let decision = decide(&observed, &desired, Timestamp::now());
+    let now = Timestamp::now();
+    let observed = gather(settings, &mut session(&desired), now).await?;
+    let decision = decide(&observed, &desired, now);
     let read = |change: &Change| execute::verify(settings, change);
     let asked: Vec<Row> = desired
         .changes()

@@ -87,8 +87,7 @@ pub(super) fn is_under_way(
         return Ok(false);
     }
     let seen = job::seen(&settings.root, &state.boot_id)?;
-    let ours = seen.is_some_and(|seen| seen.job.change == change.attempt_key());
-    Ok(ours && memory.attempts.may_be_open(change))
+    Ok(seen.is_some_and(|seen| seen.is_open(change, &memory.attempts)))
 }
 
 /// Makes the change; the caller verifies it.

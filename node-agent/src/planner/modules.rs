@@ -61,12 +61,10 @@ fn transient(
     memory: &Memory,
     now: Timestamp,
 ) {
-    absent(plan, name, asker, memory, now);
-    if let Some(action) = plan.actions.last_mut() {
-        action.precondition = format!("{asker} asks for {name}, which is {moving:?}");
-        let what = format!("{name} is {moving:?} in /proc/modules");
-        action.blocked.get_or_insert(Blocked::Waits(what));
-    }
+    let precondition = format!("{asker} asks for {name}, which is {moving:?}");
+    let what = format!("{name} is {moving:?} in /proc/modules");
+    let action = plan.act(Change::LoadModule(name.clone()), precondition, memory, now);
+    action.blocked.get_or_insert(Blocked::Waits(what));
 }
 
 /// We loaded it in this boot and it is gone: somebody unloaded it.
@@ -105,15 +103,11 @@ pub(super) fn unload(
         let (name, loaded_at) = left.remove(next);
         let waits = in_the_way(&graph, name, &going);
         let precondition = format!("{name} was loaded by this agent at {loaded_at}");
-        plan.act(
-            Change::UnloadModule(name.clone()),
-            precondition,
-            memory,
-            now,
-        );
-        match (waits, plan.actions.last_mut()) {
-            (Some(what), Some(action)) => _ = action.blocked.get_or_insert(Blocked::Waits(what)),
-            _ => _ = going.insert(name.clone()),
+        let change = Change::UnloadModule(name.clone());
+        let action = plan.act(change, precondition, memory, now);
+        match waits {
+            Some(what) => _ = action.blocked.get_or_insert(Blocked::Waits(what)),
+            None => _ = going.insert(name.clone()),
         }
     }
 }

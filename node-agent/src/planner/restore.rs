@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use topology::fact::Fact;
 
 use super::{Memory, Plan, under_way};
-use crate::action::{Change, Explain, Lasts};
+use crate::action::{Change, Explain};
 use crate::findings::FindingId;
 use crate::host_state::HostState;
 use crate::job::Seen;
@@ -26,9 +26,8 @@ pub fn restore(state: &HostState, memory: &Memory, now: Timestamp) -> Plan {
 fn changed(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp) {
     let mut entries: Vec<_> = memory.journal.changed.values().collect();
     entries.sort_by(|a, b| (b.at.0, &b.done).cmp(&(a.at.0, &a.done)));
-    let lasts =
-        |entry: &&Changed| entry.done.lasts() == Lasts::Always || entry.boot_id == state.boot_id;
-    for entry in entries.into_iter().filter(lasts) {
+    entries.retain(|entry| entry.may_be_there(&state.boot_id));
+    for entry in entries {
         undo(plan, state, memory, now, entry);
     }
 }
@@ -50,27 +49,27 @@ fn undo(plan: &mut Plan, state: &HostState, memory: &Memory, now: Timestamp, ent
     let change = entry.undo.clone();
     let (set, at) = (entry.done.desired(), entry.at.0);
     let seen = format!("{set} was set by this agent at {at}");
-    match (
+    let action = match (
         rebooted(state, memory, &change),
         under_way(state, memory, &change),
     ) {
-        (Some(Fact::Known(true) | Fact::Absent), _) => _ = plan.met.insert(change),
+        (Some(Fact::Known(true) | Fact::Absent), _) => {
+            plan.met.insert(change);
+            return;
+        }
         // Neither done nor without effect: nobody knows.
         (Some(Fact::Unreadable(why)), _) => {
             plan.find(FindingId::HostUnreadable, change.target(), why);
             let waits = "the host has rebooted for it; whether it is in effect cannot be read";
-            plan.follow(change, seen, memory, Some(waits.to_owned()));
+            plan.follow(change, seen, memory, Some(waits.to_owned()))
         }
         (_, Some(Seen { job, runs })) => {
             let waits = || format!("the package manager runs since {}", job.at.0);
-            plan.follow(change, seen, memory, runs.then(waits));
+            plan.follow(change, seen, memory, runs.then(waits))
         }
         (_, None) => plan.act(change, seen, memory, now),
-    }
-    let mut planned = plan.actions.iter_mut().rev();
-    if let Some(action) = planned.next().filter(|a| a.change == entry.undo) {
-        action.undo = Some(entry.undo.clone());
-    }
+    };
+    action.undo = Some(entry.undo.clone());
 }
 
 /// A module that we loaded in another boot is no longer loaded by us.

@@ -48,12 +48,7 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         way: way(world),
         version: version(world.state),
     });
-    let key = change.attempt_key();
-    let job = world
-        .state
-        .job
-        .as_ref()
-        .filter(|seen| seen.job.change == key);
+    let job = world.state.job.as_ref().filter(|seen| seen.is_of(&change));
     let seen = match (stale.is_empty(), job) {
         (true, None) => {
             plan.met.insert(change);
@@ -62,16 +57,16 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         (true, Some(_)) => "openibd was restarted by this agent".to_owned(),
         (false, _) => format!("the files of {} are not what is loaded", stale.join(", ")),
     };
-    match under_way(world.state, world.memory, &change) {
-        Some(_) => plan.follow(change, seen, world.memory, None),
-        None => plan.act(change, seen, world.memory, world.now),
-    }
     let waits = match job {
         Some(seen) if seen.runs => Some(format!("openibd restarts since {}", seen.job.at.0)),
         Some(_) => None,
         None => waits(world, plan),
     };
-    if let (Some(action), Some(waits)) = (plan.actions.last_mut(), waits) {
+    let action = match under_way(world.state, world.memory, &change) {
+        Some(_) => plan.follow(change, seen, world.memory, None),
+        None => plan.act(change, seen, world.memory, world.now),
+    };
+    if let Some(waits) = waits {
         action.blocked.get_or_insert(Blocked::Waits(waits));
     }
 }

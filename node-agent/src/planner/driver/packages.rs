@@ -37,11 +37,7 @@ pub(super) fn plan(plan: &mut Plan, world: &World<'_>) {
         manager,
         wishes: asked.wishes.clone(),
     });
-    let job = world
-        .state
-        .job
-        .as_ref()
-        .filter(|seen| seen.job.change == change.attempt_key());
+    let job = world.state.job.as_ref().filter(|seen| seen.is_of(&change));
     match (missing, job) {
         (Some(missing), _) => set(
             plan,
@@ -193,10 +189,9 @@ pub(super) fn forget_repositories(plan: &mut Plan, world: &World<'_>) {
                 "{} was described by this agent and is not asked for any more",
                 repository.url
             );
-            plan.act(entry.undo.clone(), seen, world.memory, world.now);
-            if let Some(action) = plan.actions.last_mut() {
-                action.undo = Some(entry.undo.clone());
-            }
+            let back = entry.undo.clone();
+            let undo = Some(back.clone());
+            plan.act(back, seen, world.memory, world.now).undo = undo;
         }
     }
 }
@@ -213,18 +208,15 @@ fn undo(manager: Manager, asked: &WantedPackages, installed: &Installed) -> Chan
 
 fn set(plan: &mut Plan, world: &World<'_>, change: Change, undo: Change, missing: &str) {
     let planned = plan.actions.len();
-    let key = change.attempt_key();
-    let started = |seen: &Seen| seen.job.change == key;
-    if under_way(world.state, world.memory, &change).is_some() {
-        plan.follow(change, missing.to_owned(), world.memory, None);
+    let (memory, seen) = (world.memory, missing.to_owned());
+    let started = |seen: &Seen| seen.is_of(&change);
+    if under_way(world.state, memory, &change).is_some() {
+        plan.follow(change, seen, memory, None).undo = Some(undo);
     } else if world.state.job.as_ref().is_some_and(started) {
         // What was started was noted before it began, and nobody took it back.
-        plan.act(change, missing.to_owned(), world.memory, world.now);
+        plan.act(change, seen, memory, world.now).undo = Some(undo);
     } else {
-        plan.ensure(world, change, undo.clone(), missing);
-    }
-    if let Some(action) = plan.actions.get_mut(planned) {
-        action.undo = Some(undo);
+        plan.ensure(world, change, undo, seen);
     }
     let waits = waits(world);
     let Some(action) = plan.actions.get_mut(planned) else {

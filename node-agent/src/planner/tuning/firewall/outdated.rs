@@ -7,7 +7,7 @@ use host::facts::tuning::firewall::Firewall;
 
 use super::super::super::{Plan, World};
 use super::{change, via};
-use crate::action::{Change, Explain, Lasts, Opening, TuningChange, Via};
+use crate::action::{Change, Opening, TuningChange, Via};
 use crate::firewall_rules::{is_ours, rich_rule, ufw_tuple};
 use crate::journal::Changed;
 
@@ -34,9 +34,7 @@ fn made<'a>(entry: &'a Changed, boot_id: &str) -> Option<(&'a Via, &'a Opening)>
             via,
             opening,
             open: true,
-        }) if entry.done.lasts() == Lasts::Always || entry.boot_id == boot_id => {
-            Some((via, opening))
-        }
+        }) if entry.may_be_there(boot_id) => Some((via, opening)),
         _ => None,
     }
 }
@@ -69,9 +67,7 @@ pub(super) fn close(plan: &mut Plan, world: &World<'_>, outdated: &[(&Via, &Open
         let back = change(via, opening, false);
         let seen =
             format!("{via} lets in {opening}, for a range that fabric.addresses no longer names");
-        plan.act(back.clone(), seen, world.memory, world.now);
-        if let Some(action) = plan.actions.last_mut() {
-            action.undo = Some(back);
-        }
+        let undo = Some(back.clone());
+        plan.act(back, seen, world.memory, world.now).undo = undo;
     }
 }
