@@ -4,12 +4,11 @@
 
 use serde_json::{Map, Value};
 use topology::fact::Fact;
-use topology::machine::LinkLayer;
 
 use super::Capture;
 use super::mask::Masks;
 use crate::facts::RECORDED;
-use crate::facts::network::{questions, questions_of};
+use crate::facts::network::{UNSUPPORTED, is_ethernet, questions, questions_of};
 use crate::machine::{Options, machine};
 use crate::root::RootError;
 
@@ -95,11 +94,7 @@ pub(super) fn copy(capture: &mut Capture<'_>) -> Result<(), RootError> {
 /// Ethernet interfaces of RDMA devices.
 fn ethernet(capture: &Capture<'_>) -> Vec<String> {
     let machine = machine(capture.from, &Options::default());
-    let is_ethernet = |nic: &&topology::machine::Nic| {
-        let mut ports = nic.ports.iter();
-        ports.any(|port| port.link_layer.known() == Some(&LinkLayer::Ethernet))
-    };
-    let nics = machine.nics.iter().filter(is_ethernet);
+    let nics = machine.nics.iter().filter(|nic| is_ethernet(nic));
     let mut names: Vec<_> = nics.flat_map(|nic| nic.netdevs.iter().cloned()).collect();
     names.sort();
     names.dedup();
@@ -126,7 +121,7 @@ fn record(capture: &mut Capture<'_>, name: &str, answer: Fact<String>) -> Result
 
 /// The answer as it may be shown; one of nothing, or that there is no such thing, as it is.
 fn shown(masks: &mut Masks, text: &str) -> Result<String, serde_json::Error> {
-    if text.is_empty() || text == crate::facts::network::UNSUPPORTED {
+    if text.is_empty() || text == UNSUPPORTED {
         return Ok(text.to_owned());
     }
     let value: Value = serde_json::from_str(text)?;

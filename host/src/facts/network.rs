@@ -14,7 +14,7 @@ mod routes;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use topology::machine::{LinkLayer, Machine};
+use topology::machine::{LinkLayer, Machine, Nic};
 
 pub(crate) use ask::UNSUPPORTED;
 pub use ask::is_live;
@@ -107,16 +107,19 @@ pub(crate) fn questions_of(name: &str) -> Vec<ask::Question<'_>> {
     questions
 }
 
+/// Whether [`questions_of`] are asked of the interfaces of an RDMA device.
+pub(crate) fn is_ethernet(nic: &Nic) -> bool {
+    let mut ports = nic.ports.iter();
+    ports.any(|port| port.link_layer.known() == Some(&LinkLayer::Ethernet))
+}
+
 fn interfaces(
     root: &Root,
     machine: &Machine,
     links: &Sourced<BTreeMap<String, Link>>,
 ) -> BTreeMap<String, Interface> {
     let names = machine.nics.iter().flat_map(|nic| {
-        let ethernet = nic
-            .ports
-            .iter()
-            .any(|port| port.link_layer.known() == Some(&LinkLayer::Ethernet));
+        let ethernet = is_ethernet(nic);
         nic.netdevs.iter().map(move |name| (name, ethernet))
     });
     let read = names.map(|(name, ethernet)| {
