@@ -69,7 +69,7 @@ fn facts() -> Result<Vec<Row>> {
     let times = ours.as_secs_f64() / bare.as_secs_f64();
     Ok(vec![
         row(
-            "facts of an 8-GPU machine, median of 41",
+            &format!("facts of an 8-GPU machine, median of {ROUNDS}"),
             milliseconds(ours),
             "< 50 ms",
         ),
@@ -84,11 +84,16 @@ fn facts() -> Result<Vec<Row>> {
 
 fn facts_command(agent: &Path, tree: &Path) -> Command {
     let mut command = Command::new(agent);
+    add_facts(&mut command, tree);
+    command
+}
+
+/// The agent's arguments.
+fn add_facts(command: &mut Command, tree: &Path) {
     command
         .arg("--root")
         .arg(tree)
         .args(["facts", "--output", "json"]);
-    command
 }
 
 /// Files and folders below the tree that the agent opened, as the kernel resolved them: with `-y`, strace(1) shows each
@@ -98,12 +103,7 @@ fn files_read(agent: &Path, tree: &Path, log: &Path) -> Result<Vec<String>> {
         "strace",
         ["-f", "-qq", "-y", "-e", "trace=open,openat,openat2", "-o"],
     );
-    command
-        .arg(log)
-        .arg(agent)
-        .arg("--root")
-        .arg(tree)
-        .args(["facts", "--output", "json"]);
+    add_facts(command.arg(log).arg(agent), tree);
     cmd::run(&mut command)?;
     let text = std::fs::read_to_string(log).context("read what strace saw")?;
     let opened = text.lines().filter_map(|line| {
@@ -160,7 +160,8 @@ fn steady_state(mut cluster: Cluster) -> Result<Vec<Row>> {
     })?;
     let after = (used(&cluster, &node)?, writes(&cluster)?);
     let core = (after.0 - before.0) / f64::from(u32::try_from(WATCH)?) * 100.0;
-    let kib = |field| memory(&cluster, &node, field);
+    let status = of_agent(&cluster, &node, "status")?;
+    let kib = |field| memory(&status, field);
     Ok(vec![
         row("agent's memory, RSS", mib(kib("VmRSS:")?), "< 12 MiB"),
         row(
@@ -192,9 +193,8 @@ fn of_agent(cluster: &Cluster, node: &str, file: &str) -> Result<String> {
 }
 
 /// A line of `/proc/PID/status` in KiB.
-fn memory(cluster: &Cluster, node: &str, field: &str) -> Result<u64> {
-    let text = of_agent(cluster, node, "status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field));
+fn memory(status: &str, field: &str) -> Result<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let number = line.and_then(|line| line.split_whitespace().next());
     let number = number.with_context(|| format!("/proc/PID/status has no {field}"))?;
     number.parse().context("understand /proc/PID/status")

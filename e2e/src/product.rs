@@ -177,7 +177,7 @@ pub fn own_binary() -> Result<PathBuf> {
 fn cargo() -> Command {
     let mut command = cmd::command("cargo", ["--locked"]);
     command.current_dir(paths::repository());
-    let names = std::env::vars().map(|(name, _)| name);
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| OUTER.iter().any(|prefix| name.starts_with(prefix))) {
         command.env_remove(name);
     }
