@@ -24,6 +24,16 @@ fn exhausted() -> PlanStatus {
     }
 }
 
+/// A granted node with a plan of which something is given up.
+fn given_up(plan: PlanStatus) -> NodeView {
+    NodeView {
+        plan: Some(plan),
+        progress: Some(progress(false)),
+        version: "v1".into(),
+        ..granted_node("n1")
+    }
+}
+
 /// A node whose grant has ended and that waits to be verified.
 fn maintained(phase: Phase, reason: &str) -> NodeView {
     let mut view = node("n1");
@@ -38,12 +48,7 @@ fn maintained(phase: Phase, reason: &str) -> NodeView {
 
 #[test]
 fn attempts_that_are_used_up_end_the_grant_and_halt_the_cluster() {
-    let mut failing = NodeView {
-        plan: Some(exhausted()),
-        progress: Some(progress(false)),
-        version: "v1".into(),
-        ..granted_node("n1")
-    };
+    let mut failing = given_up(exhausted());
     let decision = decided(&[failing.clone()]).remove(0);
     assert!(
         matches!(&decision.steps[..], [Step::EndGrant(End::Failed), Step::Fail(why)]
@@ -93,15 +98,10 @@ fn a_reboot_without_its_effect_ends_the_grant_as_failed_and_halts_the_cluster() 
         message: "gave up after the reboot".into(),
         ..ActionStatus::default()
     };
-    let mut failing = NodeView {
-        plan: Some(PlanStatus {
-            actions: vec![action],
-            ..plan("p1", Cost::Reboot)
-        }),
-        progress: Some(progress(false)),
-        version: "v1".into(),
-        ..granted_node("n1")
-    };
+    let mut failing = given_up(PlanStatus {
+        actions: vec![action],
+        ..plan("p1", Cost::Reboot)
+    });
     let decision = decided(&[failing.clone()]).remove(0);
     assert!(
         matches!(&decision.steps[..], [Step::EndGrant(End::Failed), Step::Fail(why)]
