@@ -49,17 +49,27 @@ pub fn run(work: &Path, detached: bool) -> Result<()> {
         std::thread::spawn(end_with_owner);
     }
     let _parts = control_plane::start(work)?;
-    let listener = UnixListener::bind(socket(work)).context("listen for requests")?;
+    let listener = listen(&socket(work)).context("listen for requests")?;
     let mut supervisor = Supervisor {
         work: work.to_owned(),
         nodes: BTreeMap::new(),
     };
     for stream in listener.incoming() {
-        if supervisor.answer(&stream.context("accept a request")?)? {
-            return Ok(());
+        match supervisor.answer(&stream.context("accept a request")?) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => eprintln!("a request was not answered: {error:#}"),
         }
     }
     Ok(())
+}
+
+/// The socket gets its name when it takes connections: between bind(2) and listen(2) they are refused.
+fn listen(path: &Path) -> Result<UnixListener> {
+    let unnamed = path.with_extension("new");
+    let listener = UnixListener::bind(&unnamed)?;
+    std::fs::rename(unnamed, path)?;
+    Ok(listener)
 }
 
 fn end_with_owner() {
@@ -191,7 +201,11 @@ fn cable(index: usize, pid: u32) -> Result<()> {
 
 /// Sends one request and waits for the answer.
 pub fn ask(work: &Path, request: &Request) -> Result<u32> {
-    let mut stream = UnixStream::connect(socket(work)).context("reach the cluster's supervisor")?;
+    let mut stream = UnixStream::connect(socket(work)).with_context(|| {
+        let log = std::fs::read_to_string(work.join("supervisor.log")).unwrap_or_default();
+        let last = cmd::last_lines(&log, 20);
+        format!("reach the cluster's supervisor, whose log ends with\n{last}")
+    })?;
     writeln!(stream, "{}", serde_json::to_string(request)?).context("send a request")?;
     let mut line = String::new();
     BufReader::new(&stream)
