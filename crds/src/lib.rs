@@ -13,6 +13,7 @@ pub mod reasons;
 pub mod rules;
 mod schema;
 pub mod support;
+pub mod texts;
 
 pub use cluster::{GpuRdmaCluster, GpuRdmaClusterSpec, GpuRdmaClusterStatus};
 pub use crd::crds;

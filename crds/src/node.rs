@@ -18,7 +18,7 @@ pub use status::{
 
 use crate::cluster::{DevicePlugin, Driver, GpuDirect, Mode};
 use crate::fabric::{Fabric, NicRule, Tuning};
-use crate::schema;
+use crate::{rules, schema};
 
 /// One node: what it should become, and what it is.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +117,7 @@ pub struct NicRail {
 /// An address of the node on a rail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = rules::node_address)]
 pub struct NodeAddress {
     /// The rail.
     #[schemars(range(max = 63))]

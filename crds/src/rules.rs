@@ -16,7 +16,8 @@ pub(crate) use device_plugin::{resource, resources, upgrade};
 pub use driver::OPENIB_CONF_KEYS;
 pub(crate) use driver::{container, driver, env, host_packages, modules, openib_conf, repository};
 pub(crate) use fabric::{
-    addresses, fabric, nic_match, rail_addresses, traffic_class, traffic_classes, tuning,
+    addresses, fabric, nic_match, node_address, rail_addresses, traffic_class, traffic_classes,
+    tuning,
 };
 pub(crate) use link::{ipoib, partitions, roce};
 

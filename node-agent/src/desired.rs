@@ -7,6 +7,7 @@ use crds::GpuRdmaNode;
 use crds::cluster::{DriverSource, GpuRdmaClusterSpec, Mode};
 use crds::fabric::Fabric;
 use crds::node::{Finding, Maintenance, NodeConfig};
+use crds::texts::{is_resource_name, wrong_texts};
 use host::facts::network::Depth;
 
 use crate::action::Change;
@@ -165,9 +166,16 @@ impl Desired {
         modules.chain(self.openib_conf.iter().map(set)).collect()
     }
 
-    fn validate(config: NodeConfig) -> Self {
+    fn validate(mut config: NodeConfig) -> Self {
         let unsupported = unsupported(&config);
         let mut findings: Vec<Finding> = unsupported.iter().map(|field| not_yet(field)).collect();
+        findings.extend(
+            wrong_texts(&config)
+                .iter()
+                .map(|wrong| FindingId::InvalidSpec.about(wrong.field.clone(), wrong.to_string())),
+        );
+        let resources = &mut config.device_plugin.resources;
+        resources.retain(|resource| is_resource_name(&resource.name));
         Self {
             modules: modules(&config, &mut findings),
             openib_conf: openib_conf(&config, &mut findings),
@@ -244,7 +252,9 @@ fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<Str
         } else if is_value(value) {
             keys.insert(key.clone(), value.clone());
         } else {
-            let message = format!("`{value}`: write letters, digits and _ . , : / + - only");
+            let message = format!(
+                "`{value}`: write letters, digits and _ . , : / + - only, not beginning with -"
+            );
             findings.push(FindingId::InvalidSpec.about(field, message));
         }
     }

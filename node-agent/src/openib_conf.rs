@@ -113,10 +113,11 @@ pub fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(word) && !text.as_bytes()[0].is_ascii_digit()
 }
 
-/// Whether `text` is a single word to every shell, quoted or not.
+/// Whether `text` is a single word to every shell, quoted or not, and no option to a program that is given it.
 #[must_use]
 pub fn is_value(text: &str) -> bool {
     !text.is_empty()
+        && !text.starts_with('-')
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"_.,:/+-".contains(&b))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crds::cluster::{DeletionPolicy, DriverContainer, DriverSource, Mode, Upgrade};
 use crds::node::NodeConfig;
+use crds::texts::wrong_texts;
 use crds::{GpuRdmaCluster, GpuRdmaClusterSpec};
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -179,6 +180,9 @@ pub enum Invalid {
         /// Its rail.
         other_rail: u32,
     },
+    /// A text that no rule of the CRD would let pass.
+    #[error("spec.{0}")]
+    Text(#[from] crds::texts::WrongText),
     /// What is stored is not what the types know.
     #[error(
         "the stored object cannot be read: {reason}. Correct it (kubectl edit), or install the operator's CRDs again"
@@ -264,7 +268,7 @@ fn check(object: &GpuRdmaCluster) -> Result<Cluster, Invalid> {
     let spec = &object.spec;
     check_max_unavailable(&spec.upgrade.max_unavailable)?;
     let config = resolve(spec);
-    Ok(Cluster {
+    let cluster = Cluster {
         name: object.name_any(),
         created: object
             .metadata
@@ -291,7 +295,11 @@ fn check(object: &GpuRdmaCluster) -> Result<Cluster, Invalid> {
         not_yet: supported::not_yet(spec),
         ranges: ranges::ranges(&spec.fabric.addresses)?,
         config,
-    })
+    };
+    match wrong_texts(&cluster.config).into_iter().next() {
+        Some(wrong) => Err(wrong.into()),
+        None => Ok(cluster),
+    }
 }
 
 fn check_max_unavailable(value: &IntOrString) -> Result<(), Invalid> {

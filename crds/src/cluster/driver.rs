@@ -26,7 +26,7 @@ pub struct Driver {
     pub openib_conf: BTreeMap<String, String>,
     /// Kernel modules to have loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_-]+$")), transform = rules::modules)]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")), transform = rules::modules)]
     pub modules: Vec<String>,
 }
 

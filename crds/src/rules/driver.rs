@@ -82,8 +82,8 @@ pub(crate) fn openib_conf(schema: &mut Schema) {
         ),
     });
     let values = serde_json::json!({
-        "rule": "self.all(key, self[key].matches('^[A-Za-z0-9_.,:/+-]+$'))",
-        "message": "driver.openibConf has a value with other characters: write only letters, digits and _ . , : / + -, such as yes",
+        "rule": "self.all(key, self[key].matches('^[A-Za-z0-9_.,:/+][A-Za-z0-9_.,:/+-]*$'))",
+        "message": "driver.openibConf has a value with other characters: write only letters, digits and _ . , : / + -, not beginning with -, such as yes",
     });
     schema.insert(
         "x-kubernetes-validations".to_owned(),
@@ -97,7 +97,7 @@ pub(crate) fn modules(schema: &mut Schema) {
 
 const MODULES: &[Rule] = &[
     (
-        "self.all(name, name.matches('^[A-Za-z0-9_-]+$'))",
+        "self.all(name, name.matches('^[A-Za-z0-9_][A-Za-z0-9_-]*$'))",
         Text(
             "driver.modules has an entry that is no module name: write letters, digits, _ and - only, such as ib_umad, without path, .ko or options",
         ),
@@ -114,7 +114,7 @@ pub(crate) fn container(schema: &mut Schema) {
 
 const CONTAINER: &[Rule] = &[
     (
-        "self.repository.matches('^[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$')",
+        "self.repository.matches('^[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$')",
         Text(
             "driver.container.repository is no repository: write host[:port]/path without https://, such as nvcr.io/nvidia/mellanox",
         ),
@@ -126,9 +126,9 @@ const CONTAINER: &[Rule] = &[
         ),
     ),
     (
-        "self.version.matches('^[A-Za-z0-9_][A-Za-z0-9._-]*$')",
+        "self.version.matches('^([A-Za-z0-9_][A-Za-z0-9._-]*|sha256:[0-9a-f]{64})$')",
         Text(
-            "driver.container.version is no image tag: write letters, digits and _ . - only, such as doca3.2.2-25.10-1.2.8.0-2",
+            "driver.container.version is no image tag: write letters, digits and _ . - only, such as doca3.2.2-25.10-1.2.8.0-2, or a digest, sha256: and 64 hexadecimal digits",
         ),
     ),
 ];
@@ -137,12 +137,20 @@ pub(crate) fn env(schema: &mut Schema) {
     string_map(schema, 64, 1024);
     attach(
         schema,
-        &[(
-            "self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
-            Text(
-                "driver.container.env has a key that is no variable name: write letters, digits and _ only, not starting with a digit",
+        &[
+            (
+                "self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
+                Text(
+                    "driver.container.env has a key that is no variable name: write letters, digits and _ only, not starting with a digit",
+                ),
             ),
-        )],
+            (
+                "self.all(name, self[name].matches('^([A-Za-z0-9_.,:/@%+=~*][A-Za-z0-9_.,:/@%+=~* -]*)?$'))",
+                Text(
+                    "driver.container.env has a value with other characters: the driver container's scripts read it, write letters, digits, blanks and _ . , : / @ % + = ~ * - only, not beginning with - or a blank",
+                ),
+            ),
+        ],
     );
 }
 

@@ -106,6 +106,18 @@ const TRAFFIC_CLASS: &[Rule] = &[
     ),
 ];
 
+pub(crate) fn node_address(schema: &mut Schema) {
+    attach(
+        schema,
+        &[(
+            "isCIDR(self.address)",
+            Text(
+                "config.addresses[].address is no address with prefix length: write one such as 10.10.0.7/16 or fd00:10::7/64",
+            ),
+        )],
+    );
+}
+
 pub(crate) fn nic_match(schema: &mut Schema) {
     attach(schema, NIC_MATCH);
 }
@@ -118,13 +130,13 @@ const NIC_MATCH: &[Rule] = &[
         ),
     ),
     (
-        "!has(self.netdev) || self.netdev.matches('^[A-Za-z0-9._-]*[*]?$')",
+        "!has(self.netdev) || self.netdev.matches('^([A-Za-z0-9._][A-Za-z0-9._-]*)?[*]?$')",
         Text(
             "match.netdev is no interface name: write letters, digits and . _ - only, such as eth2, or its beginning and *",
         ),
     ),
     (
-        "!has(self.rdma) || self.rdma.matches('^[A-Za-z0-9._-]*[*]?$')",
+        "!has(self.rdma) || self.rdma.matches('^([A-Za-z0-9._][A-Za-z0-9._-]*)?[*]?$')",
         Text(
             "match.rdma is no RDMA device name: write letters, digits and . _ - only, such as mlx5_0, or its beginning and *",
         ),

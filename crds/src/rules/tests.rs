@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use crate::crds;
 use crate::{GpuRdmaCluster, not_yet_supported};
 
+mod hostile;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Case {

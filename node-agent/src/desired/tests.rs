@@ -4,6 +4,37 @@ use crds::node::NodeAddress;
 
 use super::*;
 
+#[path = "../../../crds/tests/hostile/mod.rs"]
+mod texts;
+
+#[test]
+fn what_breaks_out_of_any_text_is_refused_and_nothing_of_it_is_desired() {
+    for spec in texts::specs() {
+        let config = texts::config(&spec);
+        let read = |config| serde_json::from_value(config).map(Desired::of_config);
+        let right = read(config.clone()).unwrap().unwrap();
+        assert_eq!(right.findings, []);
+        for (place, config) in texts::hostile(&config) {
+            // What is no choice of an enumeration cannot be read.
+            let Ok(desired) = read(config) else { continue };
+            let desired = desired.unwrap();
+            let named = desired.findings.iter().any(|finding| {
+                let field = &finding.component;
+                finding.id == "INVALID_SPEC"
+                    && (place.starts_with(field) || field.starts_with(&place))
+            });
+            assert!(named, "{place}: {:?}", desired.findings);
+            let wanted = (&desired.modules, &desired.openib_conf, &desired.packages);
+            let resources = &desired.config.device_plugin.resources;
+            let wanted = format!("{wanted:?} {resources:?}");
+            let taken = texts::TEXTS
+                .iter()
+                .find(|text| wanted.contains(&format!("{text:?}")));
+            assert_eq!(taken, None, "{place}: {wanted}");
+        }
+    }
+}
+
 fn of_driver(driver: Driver) -> Desired {
     Desired::of_config(NodeConfig {
         driver,

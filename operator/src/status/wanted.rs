@@ -126,6 +126,7 @@ const fn invalid_reason(invalid: &Invalid) -> ClusterReason {
         Invalid::NoContainer
         | Invalid::MaxUnavailable { .. }
         | Invalid::WaitTimeout { .. }
+        | Invalid::Text(_)
         | Invalid::Range { .. }
         | Invalid::Overlap { .. }
         | Invalid::Unreadable { .. }

@@ -2,6 +2,29 @@ use serde_json::json;
 
 use super::*;
 
+#[path = "../../../crds/tests/hostile/mod.rs"]
+mod texts;
+
+/// The agent refuses the rest: it never comes to a container's or a selector's texts.
+#[test]
+fn what_breaks_out_of_a_text_that_ends_here_is_refused() {
+    let ends_here = [
+        "nodeSelector",
+        "upgrade",
+        "driver.container",
+        "devicePlugin",
+    ];
+    for spec in texts::specs() {
+        check(&object("c", &spec)).unwrap();
+        for (place, spec) in texts::hostile(&spec) {
+            let read = serde_json::from_value::<crds::GpuRdmaClusterSpec>(spec.clone());
+            if ends_here.iter().any(|own| place.starts_with(own)) && read.is_ok() {
+                assert!(check(&object("c", &spec)).is_err(), "{place}: {spec}");
+            }
+        }
+    }
+}
+
 /// A cluster object from the JSON of its spec; the name is its place in time too.
 pub(crate) fn object(name: &str, spec: &serde_json::Value) -> Arc<GpuRdmaCluster> {
     Arc::new(
