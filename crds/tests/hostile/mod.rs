@@ -1,10 +1,12 @@
 //! Specifications with a text in them that is meant to break out, one in each place where a text can stand. The tests of
 //! the rules, of the operator and of the agent share them: each has to refuse every one that reaches it.
 
+#![allow(dead_code, reason = "each crate's tests use a part of it")]
+
 use serde_json::{Map, Value, json};
 
 /// What is tried: command substitution, other commands, further lines, options.
-pub const TEXTS: &[&str] = &[
+pub(super) const TEXTS: &[&str] = &[
     "$(reboot)",
     "`reboot`",
     "a;reboot",
@@ -16,10 +18,10 @@ pub const TEXTS: &[&str] = &[
 ];
 
 /// Maps whose keys are the user's own.
-pub const MAPS: &[&str] = &["matchLabels", "openibConf", "env"];
+pub(super) const MAPS: &[&str] = &["matchLabels", "openibConf", "env"];
 
 /// Together they have every text of a `GpuRdmaCluster` that is no enumeration; each is right as it stands.
-pub fn specs() -> [Value; 2] {
+pub(super) fn specs() -> [Value; 2] {
     let container = json!({
         "nodeSelector": {
             "matchLabels": {"pool": "gpu"},
@@ -61,7 +63,7 @@ pub fn specs() -> [Value; 2] {
 
 /// The configuration that the operator makes of it for a node: without what concerns the operator alone, and with the
 /// NICs' rails and the node's addresses.
-pub fn config(spec: &Value) -> Value {
+pub(super) fn config(spec: &Value) -> Value {
     let mut config = spec.clone();
     if let Value::Object(fields) = &mut config {
         fields.retain(|name, _| name != "nodeSelector" && name != "upgrade");
@@ -72,7 +74,7 @@ pub fn config(spec: &Value) -> Value {
 }
 
 /// Each variant with one text replaced, and where.
-pub fn hostile(spec: &Value) -> Vec<(String, Value)> {
+pub(super) fn hostile(spec: &Value) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     replace(spec, "", &mut |place, value| {
         found.push((place.to_owned(), value));
