@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::beneath::{self, Found};
 use super::{Root, RootError};
 
 /// The kernel's own limit (`MAXSYMLINKS`, `include/linux/namei.h`).
@@ -18,6 +19,20 @@ struct Walk<'a> {
 impl Root {
     /// The path below the root that `path` stands for once every link is followed: `/sys/devices/pci0000:00/…`.
     pub fn resolve(&self, path: &str) -> Result<String, RootError> {
+        match beneath::find(&self.0, path) {
+            Found::There { root, file } => {
+                beneath::path(&root, &file).map_or_else(|| self.walk(path), Ok)
+            }
+            Found::Missing => Err(RootError::NotFound {
+                operation: "resolve",
+                path: path.to_owned(),
+            }),
+            Found::Unsure => self.walk(path),
+        }
+    }
+
+    /// [`Root::resolve`], name by name.
+    pub(super) fn walk(&self, path: &str) -> Result<String, RootError> {
         let mut walk = Walk {
             asked: path,
             done: Vec::new(),

@@ -40,6 +40,35 @@ fn an_absolute_link_counts_from_the_root() {
 }
 
 #[test]
+fn the_kernel_s_lookup_and_the_walk_agree() {
+    let (keep, root) = tree();
+    let link = |target, name| symlink(target, keep.path().join(name)).unwrap();
+    link("devices/a", "sys/relative");
+    link("/sys/devices", "absolute");
+    link("../../../outside", "sys/devices/a/up");
+    link("nowhere", "dangling");
+    link("cycle", "cycle");
+    for path in [
+        "/",
+        "",
+        "/sys/relative/class",
+        "sys//./relative/",
+        "/absolute/a/class",
+        "/sys/relative/../a/class",
+        "/sys/devices/a/up",
+        "/sys/devices/a/class/..",
+        "/sys/devices/a/class/x",
+        "/../sys",
+        "/dangling",
+        "/cycle",
+        "/none/class",
+    ] {
+        let shown = |result: Result<String, RootError>| result.map_err(|error| error.chain());
+        assert_eq!(shown(root.resolve(path)), shown(root.walk(path)), "{path}");
+    }
+}
+
+#[test]
 fn a_link_that_climbs_above_the_root_is_refused() {
     let (keep, root) = tree();
     std::fs::write(keep.path().join("outside"), "secret").unwrap();
