@@ -29,4 +29,4 @@ pub fn file(crd: &CustomResourceDefinition) -> Result<(String, String), serde_ya
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

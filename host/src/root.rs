@@ -103,6 +103,14 @@ impl RootError {
         }
     }
 
+    /// The error of a path at which nothing stands.
+    fn unresolved(path: &str) -> Self {
+        Self::NotFound {
+            operation: "resolve",
+            path: path.to_owned(),
+        }
+    }
+
     /// Whether nothing stands at the path.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
@@ -278,12 +286,16 @@ impl Root {
     /// Opens a regular file, and nothing else.
     pub(crate) fn open(&self, path: &str) -> Result<File, RootError> {
         let io = |source| RootError::io("read", path, source);
-        if let Found::There { file, .. } = beneath::find(&self.0, path)
-            && let Some(file) = beneath::regular(&file)
-        {
-            return Ok(file);
+        match beneath::find(&self.0, path) {
+            Found::There { file, .. } => {
+                if let Some(file) = beneath::regular(&file) {
+                    return Ok(file);
+                }
+            }
+            Found::Missing => return Err(RootError::unresolved(path)),
+            Found::Unsure => {}
         }
-        let real = self.join(&self.resolve(path)?);
+        let real = self.join(&self.walk(path)?);
         let kind = std::fs::symlink_metadata(&real).map_err(io)?.file_type();
         if !kind.is_file() {
             let found = if kind.is_dir() {

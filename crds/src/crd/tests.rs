@@ -17,7 +17,7 @@ fn schemas() -> Vec<(String, Value)> {
 }
 
 /// Every node of a schema with its path.
-fn walk<'a>(path: &str, schema: &'a Value, visit: &mut impl FnMut(&str, &'a Value)) {
+pub(crate) fn walk<'a>(path: &str, schema: &'a Value, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(path, schema);
     let children = schema["properties"].as_object().into_iter().flatten();
     for (name, child) in children {

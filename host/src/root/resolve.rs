@@ -23,10 +23,7 @@ impl Root {
             Found::There { root, file } => {
                 beneath::path(&root, &file).map_or_else(|| self.walk(path), Ok)
             }
-            Found::Missing => Err(RootError::NotFound {
-                operation: "resolve",
-                path: path.to_owned(),
-            }),
+            Found::Missing => Err(RootError::unresolved(path)),
             Found::Unsure => self.walk(path),
         }
     }

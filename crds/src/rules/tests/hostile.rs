@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{failures, schema};
+use crate::crd::tests::walk;
 
 #[path = "../../../tests/hostile/mod.rs"]
 mod texts;
@@ -13,23 +14,6 @@ fn object(kind: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "gpurdma.dev/v1alpha1", "kind": kind, "metadata": {"name": "hostile"}, "spec": spec,
     })
-}
-
-/// Paths of the texts in a schema that are no enumerations, with `[]` and `{}` for what is in lists and maps.
-fn paths(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
-    let children = schema["properties"].as_object().into_iter().flatten();
-    for (name, child) in children {
-        paths(child, &format!("{path}.{name}"), found);
-    }
-    for (key, suffix) in [("items", "[]"), ("additionalProperties", "{}")] {
-        if schema[key].is_object() {
-            paths(&schema[key], &format!("{path}{suffix}"), found);
-        }
-    }
-    let is_text = schema["type"] == "string" || schema["x-kubernetes-int-or-string"] == true;
-    if is_text && !schema["enum"].is_array() {
-        found.insert(path.to_owned());
-    }
 }
 
 /// Paths of the texts in a value; every key of these maps is one.
@@ -79,11 +63,13 @@ fn is_outside(schema: &Value, value: &Value) -> bool {
 #[test]
 fn every_text_there_is_is_tried() {
     let (mut all, mut tried) = (BTreeSet::new(), BTreeSet::new());
-    paths(
-        &schema("GpuRdmaCluster")["properties"]["spec"],
-        "",
-        &mut all,
-    );
+    let schema = schema("GpuRdmaCluster");
+    walk("", &schema["properties"]["spec"], &mut |path, node| {
+        let is_text = node["type"] == "string" || node["x-kubernetes-int-or-string"] == true;
+        if is_text && !node["enum"].is_array() {
+            all.insert(path.to_owned());
+        }
+    });
     for spec in texts::specs() {
         given(&spec, "", &mut tried);
     }
