@@ -11,8 +11,10 @@ mod write;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use beneath::Found;
 use topology::fact::Fact;
@@ -24,8 +26,20 @@ pub const READ_LIMIT: u64 = 1 << 20;
 pub const SEARCH_LIMIT: u64 = 256 << 20;
 
 /// A directory that stands for `/` of the machine that is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root(PathBuf);
+#[derive(Clone, Debug)]
+pub struct Root {
+    path: PathBuf,
+    /// The directory itself, opened at its first use: clones share it.
+    directory: Arc<OnceLock<OwnedFd>>,
+}
+
+impl PartialEq for Root {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for Root {}
 
 /// Why something below the root could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -139,13 +153,16 @@ pub(crate) fn fact<T>(result: Result<T, RootError>) -> Fact<T> {
 impl Root {
     /// The machine below `path`: `/` on the machine itself, `/host` in the agent's pod.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
+        Self {
+            path: path.into(),
+            directory: Arc::default(),
+        }
     }
 
     /// The directory itself.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Where `path` lies on this machine, links not followed; `..` stops at the root.
@@ -159,7 +176,7 @@ impl Root {
                 Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
             }
         }
-        self.0.join(inside)
+        self.path.join(inside)
     }
 
     /// Content of a regular file.
@@ -286,12 +303,8 @@ impl Root {
     /// Opens a regular file, and nothing else.
     pub(crate) fn open(&self, path: &str) -> Result<File, RootError> {
         let io = |source| RootError::io("read", path, source);
-        match beneath::find(&self.0, path) {
-            Found::There { file, .. } => {
-                if let Some(file) = beneath::regular(&file) {
-                    return Ok(file);
-                }
-            }
+        match self.open_beneath(path) {
+            Found::There(file) => return Ok(file),
             Found::Missing => return Err(RootError::unresolved(path)),
             Found::Unsure => {}
         }

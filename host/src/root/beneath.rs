@@ -7,58 +7,97 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
-use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+
+use super::Root;
+
+/// File systems in which the kernel makes no device nodes: what stands there is opened at once.
+const NO_DEVICES: [&str; 2] = ["/sys/", "/proc/"];
 
 /// What the kernel found.
-pub(super) enum Found {
-    /// What stands there, opened for nothing but to be named, and the root.
-    There {
-        /// The root.
-        root: OwnedFd,
-        /// What stands at the path, every link followed.
-        file: OwnedFd,
-    },
+pub(super) enum Found<T> {
+    /// What stands there, every link followed.
+    There(T),
     /// Nothing stands there.
     Missing,
     /// The walk has to look.
     Unsure,
 }
 
-/// Looks a path up below a root.
-pub(super) fn find(root: &Path, path: &str) -> Found {
-    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-    let Ok(root) = open(root, flags | OFlag::O_DIRECTORY, Mode::empty()) else {
-        return Found::Unsure;
-    };
+impl<T> Found<T> {
+    /// What stands there as something else, or the walk where it is not.
+    fn and_then<U>(self, to: impl FnOnce(T) -> Option<U>) -> Found<U> {
+        match self {
+            Self::There(found) => to(found).map_or(Found::Unsure, Found::There),
+            Self::Missing => Found::Missing,
+            Self::Unsure => Found::Unsure,
+        }
+    }
+}
+
+impl Root {
+    /// Finds what stands at a path, and opens it for nothing but to be named. With it comes the root's own directory.
+    pub(super) fn find_beneath(&self, path: &str) -> Found<(&OwnedFd, OwnedFd)> {
+        let Some(root) = self.directory() else {
+            return Found::Unsure;
+        };
+        lookup(root, path, OFlag::O_PATH).and_then(|found| Some((root, found)))
+    }
+
+    /// Opens a regular file. A device, which opening could wake, is opened for nothing but to be named; a FIFO without
+    /// waiting for its other end.
+    pub(super) fn open_beneath(&self, path: &str) -> Found<File> {
+        let Some(root) = self.directory() else {
+            return Found::Unsure;
+        };
+        if NO_DEVICES.iter().any(|start| path.starts_with(start)) {
+            let at_once = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+            let opened = lookup(root, path, at_once);
+            return opened.and_then(|file| is_regular(&file).then(|| file.into()));
+        }
+        let named = lookup(root, path, OFlag::O_PATH);
+        named.and_then(|file| is_regular(&file).then(|| File::open(name(&file)).ok())?)
+    }
+
+    fn directory(&self) -> Option<&OwnedFd> {
+        if let Some(directory) = self.directory.get() {
+            return Some(directory);
+        }
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_DIRECTORY;
+        let directory = open(&self.path, flags, Mode::empty()).ok()?;
+        Some(self.directory.get_or_init(|| directory))
+    }
+}
+
+fn lookup(root: &OwnedFd, path: &str, flags: OFlag) -> Found<OwnedFd> {
     // The root itself is `.` too: an empty path has nothing at it for the kernel.
     let relative = format!("./{}", path.trim_start_matches('/'));
     let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    let flags = flags | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(resolve);
-    match openat2(&root, relative.as_str(), how) {
-        Ok(file) => Found::There { root, file },
+    match openat2(root, relative.as_str(), how) {
+        Ok(file) => Found::There(file),
         Err(Errno::ENOENT) => Found::Missing,
         Err(_) => Found::Unsure,
     }
 }
 
-/// Opens what was found, if it is a regular file.
-pub(super) fn regular(file: &OwnedFd) -> Option<File> {
-    let kind = SFlag::from_bits_truncate(fstat(file).ok()?.st_mode) & SFlag::S_IFMT;
-    (kind == SFlag::S_IFREG).then_some(())?;
-    File::open(name(file)).ok()
+fn is_regular(file: &OwnedFd) -> bool {
+    let kind = |stat: FileStat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    fstat(file).is_ok_and(|stat| kind(stat) == SFlag::S_IFREG)
 }
 
 /// Where what was found lies below the root.
-pub(super) fn path(root: &OwnedFd, file: &OwnedFd) -> Option<String> {
-    let (root, file) = (
+pub(super) fn path(root: &OwnedFd, found: &OwnedFd) -> Option<String> {
+    let (root, found) = (
         fs::read_link(name(root)).ok()?,
-        fs::read_link(name(file)).ok()?,
+        fs::read_link(name(found)).ok()?,
     );
-    let below = file.strip_prefix(root).ok()?.to_str()?;
+    let below = found.strip_prefix(root).ok()?.to_str()?;
     Some(format!("/{below}"))
 }
 
 /// The name of a descriptor (proc(5)).
 fn name(descriptor: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
+    Path::new("/proc/self/fd").join(descriptor.as_raw_fd().to_string())
 }

@@ -19,9 +19,9 @@ struct Walk<'a> {
 impl Root {
     /// The path below the root that `path` stands for once every link is followed: `/sys/devices/pci0000:00/…`.
     pub fn resolve(&self, path: &str) -> Result<String, RootError> {
-        match beneath::find(&self.0, path) {
-            Found::There { root, file } => {
-                beneath::path(&root, &file).map_or_else(|| self.walk(path), Ok)
+        match self.find_beneath(path) {
+            Found::There((root, found)) => {
+                beneath::path(root, &found).map_or_else(|| self.walk(path), Ok)
             }
             Found::Missing => Err(RootError::unresolved(path)),
             Found::Unsure => self.walk(path),

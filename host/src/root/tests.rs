@@ -108,15 +108,17 @@ fn only_regular_files_are_opened() {
         unreadable(root.read("/sys/devices"))
             .contains("read /sys/devices: not a regular file but a directory")
     );
-    let fifo = keep.path().join("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
-    assert!(unreadable(root.read("/fifo")).contains("pipe"));
+    for fifo in ["fifo", "sys/fifo"] {
+        let path = keep.path().join(fifo);
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert!(unreadable(root.read(&format!("/{fifo}"))).contains("pipe"));
+    }
     assert!(
         root.list_dir("/sys/devices/a/class")
             .unwrap_err()
