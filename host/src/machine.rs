@@ -8,6 +8,7 @@ pub(crate) mod bond;
 pub(crate) mod config;
 pub mod express;
 pub(crate) mod functions;
+pub mod glance;
 pub(crate) mod gpus;
 pub(crate) mod nics;
 pub mod ports;

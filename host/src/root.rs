@@ -9,10 +9,10 @@ mod resolve;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirEntryExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +40,25 @@ impl PartialEq for Root {
 }
 
 impl Eq for Root {}
+
+/// What tells that a file is another one or was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds since 1970.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.size(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
 
 /// Why something below the root could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -247,6 +266,27 @@ impl Root {
         Ok(inodes)
     }
 
+    /// Stamps of the files in a directory, by name, or of the one file that stands there, by its last name. Links are
+    /// followed by none of them.
+    pub fn stamps(&self, path: &str) -> Result<BTreeMap<String, Stamp>, RootError> {
+        let io = |source| RootError::io("stat", path, source);
+        let real = self.join(&self.resolve(path)?);
+        let own = std::fs::symlink_metadata(&real).map_err(io)?;
+        if !own.is_dir() {
+            return Ok([(last_name(path).to_owned(), Stamp::of(&own))].into());
+        }
+        let mut stamps = BTreeMap::new();
+        for entry in std::fs::read_dir(real).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // One that went in between is seen to be gone.
+            if let Ok(metadata) = entry.metadata() {
+                stamps.insert(name, Stamp::of(&metadata));
+            }
+        }
+        Ok(stamps)
+    }
+
     /// [`Root::list_dir`] as a fact.
     #[must_use]
     pub fn entries(&self, path: &str) -> Fact<Vec<String>> {
@@ -297,7 +337,7 @@ impl Root {
             std::fs::metadata(self.join(&real))
                 .map_err(|source| RootError::io("stat", path, source))
         });
-        fact(metadata).map(|metadata| std::os::unix::fs::MetadataExt::mtime(&metadata))
+        fact(metadata).map(|metadata| metadata.mtime())
     }
 
     /// Opens a regular file, and nothing else.

@@ -30,6 +30,8 @@ pub struct Turn {
     pub again: bool,
     /// Whether granted actions wait for a turn that comes at once.
     pub more: bool,
+    /// Whether nothing is left to do or to wait for: until something changes, another turn would end as this one did.
+    pub at_rest: bool,
 }
 
 /// Why a turn ended early.
@@ -71,7 +73,20 @@ fn unread(before: &GpuRdmaNodeStatus, error: &ReaderError) -> Turn {
         applied: Applied::default(),
         again: false,
         more: false,
+        at_rest: false,
     }
+}
+
+/// Whether the next turn would end as this one did, if nothing changed. What could not be read may be readable soon.
+fn at_rest(observed: &Observed, decision: &Decision, applied: &Applied) -> bool {
+    let unreadable = |finding: &Finding| finding.id == FindingId::HostUnreadable.row().0;
+    decision.plan.actions.is_empty()
+        && decision.changing.is_empty()
+        && decision.memory.maintenance.is_none()
+        && observed.kubelet.complete().is_some()
+        && applied.written.is_empty()
+        && applied.actions.is_empty()
+        && !decision.findings.iter().any(unreadable)
 }
 
 async fn turn(
@@ -117,6 +132,7 @@ async fn turn(
     let status = status(&observed, desired, &decision, before, now)?;
     Ok(Turn {
         status,
+        at_rest: at_rest(&observed, &decision, &applied.0),
         more: applied.0.more,
         applied: applied.0,
         again: !decision.changing.is_empty(),

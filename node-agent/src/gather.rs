@@ -60,6 +60,11 @@ pub async fn gather(
     session.reader.read(DEADLINE, work).await?
 }
 
+/// Whether the kubelet says something else at `now` than in the last turn.
+pub async fn kubelet_changed(settings: &Settings, session: &Session, now: Timestamp) -> bool {
+    session.kubelet() != Some(&ask_kubelet(settings, session, now).await)
+}
+
 /// Everything but the kubelet, whose answer is given. `last` is what the agent's own files said last, for those that
 /// cannot be read now; `known` are the facts of the last turn;
 /// `asked` says what must be read beyond what costs little.

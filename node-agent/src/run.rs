@@ -1,5 +1,6 @@
 //! The agent's loop: watches its own `GpuRdmaNode`, runs a turn on every change of it or of the RDMA devices and every ten
-//! seconds, and publishes the status by server-side apply, only when it differs. What fails is logged here, once, and tried again at the next turn.
+//! seconds, and publishes the status by server-side apply, only when it differs. What fails is logged here, once, and tried
+//! again at the next turn. Where nothing is left to do, glances ([`crate::watch`]) stand for the turns of a minute.
 
 use std::time::Duration;
 
@@ -12,17 +13,20 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use crate::cycle::{Turn, cycle};
 use crate::desired::Desired;
-use crate::gather::chain;
-use crate::rdma_watch::{self, RdmaWatch};
+use crate::gather::{chain, kubelet_changed};
 use crate::session::Session;
 use crate::settings::Settings;
+use crate::watch::{self, Watch};
 
-/// Time between two turns while nothing changes.
+/// Time between two turns, or between two glances at the host's settings and the kubelet where nothing is left to do.
 const PERIOD: Duration = Duration::from_secs(10);
+
+/// Time between two turns while nothing is left to do and nothing is seen to change: what no glance shows is found then.
+const REST: Duration = Duration::from_mins(1);
 
 /// Time until the next turn where devices change hands: longer than [`crate::handover::UNDER_WAY`].
 const SOON: Duration = Duration::from_secs(4);
@@ -45,7 +49,10 @@ pub enum RunError {
 struct Agent {
     settings: Settings,
     session: Session,
-    rdma: RdmaWatch,
+    devices: Watch,
+    host: Watch,
+    /// Until when no turn is needed, unless something changes.
+    rests_until: Option<Instant>,
     name: String,
     api: Api<GpuRdmaNode>,
     /// The object as the API server has it; `None` until there is one.
@@ -62,7 +69,9 @@ pub async fn run(client: Client, settings: Settings, name: String) -> Result<(),
     let agent = Agent {
         settings,
         session: Session::default(),
-        rdma: RdmaWatch::default(),
+        devices: Watch::default(),
+        host: Watch::default(),
+        rests_until: None,
         name,
         api,
         node: None,
@@ -80,13 +89,13 @@ impl Agent {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
         let mut period = interval(PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut looks = interval(rdma_watch::PERIOD);
+        let mut looks = interval(watch::PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
-                _ = period.tick() => self.turn(&mut period).await,
+                _ = period.tick() => if self.due().await { self.turn(&mut period).await },
                 _ = looks.tick() => self.look(&mut period).await,
                 event = events.next() => match event {
                     None => return Err(RunError::WatchEnded(self.name)),
@@ -116,12 +125,23 @@ impl Agent {
         false
     }
 
-    /// The node file names device nodes by numbers that the kernel may have given anew.
+    /// The node file names device nodes by numbers that the kernel may have given anew, and a link that is down is to be told.
     async fn look(&mut self, period: &mut Interval) {
-        if self.rdma.changed(&self.settings.root).await {
-            tracing::info!("RDMA devices came, went or came back");
+        let facts = self.session.facts().unwrap_or_default();
+        if self.devices.devices_changed(&self.settings, facts).await {
+            tracing::info!("RDMA devices came, went or came back, or a port has another state");
             self.turn(period).await;
         }
+    }
+
+    /// Whether a turn could end otherwise than the last one did.
+    async fn due(&mut self) -> bool {
+        if self.rests_until.is_none_or(|until| until <= Instant::now()) {
+            return true;
+        }
+        let facts = self.session.facts().unwrap_or_default();
+        self.host.settings_changed(&self.settings, facts).await
+            || kubelet_changed(&self.settings, &self.session, Timestamp::now()).await
     }
 
     async fn turn(&mut self, period: &mut Interval) {
@@ -130,6 +150,10 @@ impl Agent {
             return;
         };
         let desired = Desired::of_node(node);
+        self.rests_until = None;
+        // What changes from here on is another turn's.
+        let facts = self.session.facts().unwrap_or_default();
+        self.host.settings_changed(&self.settings, facts).await;
         let turn = cycle(
             &self.settings,
             &mut self.session,
@@ -144,6 +168,7 @@ impl Agent {
                 applied,
                 again,
                 more,
+                at_rest,
             }) => {
                 if more {
                     period.reset_after(AT_ONCE);
@@ -153,17 +178,19 @@ impl Agent {
                 for path in &applied.written {
                     tracing::info!(path, "written");
                 }
-                self.publish(status).await;
+                let published = self.publish(status).await;
+                self.rests_until = (at_rest && published).then(|| Instant::now() + REST);
             }
             Err(error) => tracing::error!(error = chain(&error), "turn"),
         }
     }
 
-    /// Server-side apply without force: another manager's field is an error that a person should see.
-    async fn publish(&mut self, status: GpuRdmaNodeStatus) {
-        let Some(node) = &self.node else { return };
+    /// Server-side apply without force: another manager's field is an error that a person should see. Says whether the API
+    /// server has the status.
+    async fn publish(&mut self, status: GpuRdmaNodeStatus) -> bool {
+        let Some(node) = &self.node else { return false };
         if node.status.as_ref() == Some(&status) {
-            return;
+            return true;
         }
         let patch = serde_json::json!({
             "apiVersion": GpuRdmaNode::api_version(&()),
@@ -177,8 +204,14 @@ impl Agent {
             .patch_status(&self.name, &parameters, &Patch::Apply(patch))
             .await
         {
-            Ok(updated) => self.node = Some(updated),
-            Err(error) => tracing::warn!(error = chain(&error), "publish status"),
+            Ok(updated) => {
+                self.node = Some(updated);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "publish status");
+                false
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use crate::apply::Applied;
 use crate::asked::Asked;
 use crate::decide::Decision;
-use crate::evidence::SocketId;
+use crate::evidence::{Evidence, SocketId};
 use crate::gather::HostReader;
 use crate::observed::{Before, Observed};
 
@@ -17,6 +17,7 @@ use crate::observed::{Before, Observed};
 pub struct Session {
     last: Option<Before>,
     facts: Option<Arc<Facts>>,
+    kubelet: Option<Evidence>,
     /// The kubelet's socket, and when it was seen first.
     socket: Option<(SocketId, Timestamp)>,
     /// What must be read of the host for what is asked.
@@ -38,6 +39,12 @@ impl Session {
         self.facts.clone()
     }
 
+    /// What the kubelet said in the last turn.
+    #[must_use]
+    pub fn kubelet(&self) -> Option<&Evidence> {
+        self.kubelet.as_ref()
+    }
+
     /// The kubelet's socket, and when it was seen first.
     #[must_use]
     pub fn socket(&self) -> Option<&(SocketId, Timestamp)> {
@@ -48,6 +55,7 @@ impl Session {
     pub fn saw(&mut self, observed: &Observed, now: Timestamp) {
         self.last = Some(observed.before.clone());
         self.facts = Some(Arc::new(observed.state.facts.clone()));
+        self.kubelet = Some(observed.kubelet.clone());
         let seen = observed.kubelet.socket();
         let same = |(id, _): &(SocketId, Timestamp)| Some(id) == seen;
         if !self.socket.as_ref().is_some_and(same) {

@@ -1,5 +1,3 @@
-use std::os::unix::fs::symlink;
-
 use super::*;
 use crate::machine::tests::tree::{NIC, Tree, pair};
 
@@ -24,23 +22,4 @@ fn a_uverbs_device_names_its_rdma_device_and_its_function() {
     };
     assert_eq!(owner(&tree.root(), 3), expected);
     assert_eq!(owner(&tree.root(), 4), VerbsOwner::NOBODY);
-}
-
-#[test]
-fn a_trace_shows_what_comes_goes_and_comes_back_under_its_name() {
-    let tree = with_ibdev();
-    let first = trace(&tree.root());
-    assert_eq!(trace(&tree.root()), first);
-    let entry = tree.path("sys/class/infiniband_verbs/uverbs3");
-    let target = std::fs::read_link(&entry).unwrap();
-    // The old one stays for a moment, so that its inode number is not given to the new one.
-    std::fs::rename(&entry, tree.path("sys/old")).unwrap();
-    let gone = trace(&tree.root());
-    assert_ne!(gone, first);
-    symlink(target, &entry).unwrap();
-    let back = trace(&tree.root());
-    assert_ne!(back, gone);
-    assert_ne!(back, first);
-    tree.file("dev/infiniband/uverbs3", "");
-    assert_ne!(trace(&tree.root()), back);
 }
