@@ -97,7 +97,7 @@ fn add_facts(command: &mut Command, tree: &Path) {
 }
 
 /// Files and folders below the tree that the agent opened, as the kernel resolved them: with `-y`, strace(1) shows each
-/// descriptor with its path.
+/// descriptor with its path. What was opened only to be named (`O_PATH`) was not read.
 fn files_read(agent: &Path, tree: &Path, log: &Path) -> Result<Vec<String>> {
     let mut command = cmd::command(
         "strace",
@@ -106,7 +106,8 @@ fn files_read(agent: &Path, tree: &Path, log: &Path) -> Result<Vec<String>> {
     add_facts(command.arg(log).arg(agent), tree);
     cmd::run(&mut command)?;
     let text = std::fs::read_to_string(log).context("read what strace saw")?;
-    let opened = text.lines().filter_map(|line| {
+    let read = text.lines().filter(|line| !line.contains("O_PATH"));
+    let opened = read.filter_map(|line| {
         let (_, path) = line.rsplit_once(" = ")?.1.split_once('<')?;
         path.strip_suffix('>').map(str::to_owned)
     });
