@@ -8,7 +8,10 @@ use clap::Parser;
 use device_plugin::cli::{Cli, Command};
 use device_plugin::serve::serve;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 fn main() -> anyhow::Result<ExitCode> {
     let command = Cli::parse().command;
@@ -44,13 +47,15 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn log(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let asked = std::env::var("RUST_LOG").ok();
+    let levels = asked.and_then(|text| text.parse().ok());
+    let levels = levels.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let to_stderr = fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(levels);
     if json {
-        builder.json().init();
+        registry.with(to_stderr.json()).init();
     } else {
-        builder.with_ansi(std::io::stderr().is_terminal()).init();
+        let color = std::io::stderr().is_terminal();
+        registry.with(to_stderr.with_ansi(color)).init();
     }
 }

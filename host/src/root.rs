@@ -11,12 +11,11 @@ mod write;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use beneath::Found;
+use beneath::{Directory, Found};
 use topology::fact::Fact;
 
 /// Longest file that is read as a whole.
@@ -30,7 +29,7 @@ pub const SEARCH_LIMIT: u64 = 256 << 20;
 pub struct Root {
     path: PathBuf,
     /// The directory itself, opened at its first use: clones share it.
-    directory: Arc<OnceLock<OwnedFd>>,
+    directory: Arc<OnceLock<Directory>>,
 }
 
 impl PartialEq for Root {
@@ -237,28 +236,21 @@ impl Root {
 
     /// Names in a directory, in byte order.
     pub fn list_dir(&self, path: &str) -> Result<Vec<String>, RootError> {
-        let io = |source| RootError::io("list", path, source);
-        let directory = self.join(&self.resolve(path)?);
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(directory).map_err(io)? {
-            names.push(
-                entry
-                    .map_err(io)?
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned(),
-            );
-        }
-        names.sort();
-        Ok(names)
+        Ok(self.inodes(path)?.into_keys().collect())
     }
 
     /// Names in a directory and the inode number of each, as the listing itself tells them; links are not followed.
     pub fn inodes(&self, path: &str) -> Result<BTreeMap<String, u64>, RootError> {
         let io = |source| RootError::io("list", path, source);
-        let directory = self.join(&self.resolve(path)?);
+        let real = match self.open_directory_beneath(path) {
+            Found::There(directory) => {
+                return beneath::inodes(directory).map_err(|error| io(error.into()));
+            }
+            Found::Missing => return Err(RootError::unresolved(path)),
+            Found::Unsure => self.join(&self.walk(path)?),
+        };
         let mut inodes = BTreeMap::new();
-        for entry in std::fs::read_dir(directory).map_err(io)? {
+        for entry in std::fs::read_dir(real).map_err(io)? {
             let entry = entry.map_err(io)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             inodes.insert(name, entry.ino());

@@ -195,9 +195,9 @@ pub async fn execute(cli: Cli) -> anyhow::Result<u8> {
         Command::Verify { config } => verify::verify(&settings, &config).await,
         Command::Capture { out } => capture::capture(&settings, &out).map(|()| 0),
         Command::Run { node_name } => {
-            let client = kube::Client::try_default()
-                .await
-                .context("connect to the API server")?;
+            let config = kube::Config::incluster()
+                .context("read the pod's service account: `run` is for a pod")?;
+            let client = kube::Client::try_from(config).context("connect to the API server")?;
             Box::pin(crate::run::run(client, settings, node_name))
                 .await
                 .context("run")?;

@@ -2,7 +2,6 @@
 //! agent wrote before. Writes nothing. What cannot be read is a finding, never a failed cycle; only a host without a
 //! boot id is one, because nothing could be told from another boot, and a host that cannot be read in time.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crds::node::Finding;
@@ -61,8 +60,9 @@ pub async fn gather(
 }
 
 /// Whether the kubelet says something else at `now` than in the last turn.
-pub async fn kubelet_changed(settings: &Settings, session: &Session, now: Timestamp) -> bool {
-    session.kubelet() != Some(&ask_kubelet(settings, session, now).await)
+pub async fn kubelet_changed(settings: &Settings, session: &mut Session, now: Timestamp) -> bool {
+    let answer = ask_kubelet(settings, session, now).await;
+    session.kubelet() != Some(&answer)
 }
 
 /// Everything but the kubelet, whose answer is given. `last` is what the agent's own files said last, for those that
@@ -141,7 +141,7 @@ fn host_state(
     Ok(state)
 }
 
-async fn ask_kubelet(settings: &Settings, session: &Session, now: Timestamp) -> Evidence {
+async fn ask_kubelet(settings: &Settings, session: &mut Session, now: Timestamp) -> Evidence {
     let path = settings.kubelet_socket();
     // Links of the host (k3s, MicroK8s) are followed inside the host's root.
     let socket = match settings.root.resolve(&path) {
@@ -149,7 +149,8 @@ async fn ask_kubelet(settings: &Settings, session: &Session, now: Timestamp) -> 
         Err(error) => return Evidence::silent(error.chain()),
     };
     let before = podresources::socket_id(&socket);
-    match podresources::ask(&socket, podresources::DEADLINE).await {
+    let deadline = podresources::DEADLINE;
+    match session.connection.ask(&socket, deadline).await {
         Ok(devices) => {
             let sockets = [before, podresources::socket_id(&socket)];
             Evidence::answered(devices, sockets, session.socket(), now)
@@ -201,9 +202,7 @@ pub fn machine(facts: &Facts, findings: &mut Vec<Finding>) -> Machine {
 fn injection(settings: &Settings, machine: &Machine, findings: &mut Vec<Finding>) -> Injection {
     let root = &settings.root;
     let mut found = Injection::default();
-    let directories: BTreeSet<&str> =
-        ["/etc/cdi", "/var/run/cdi", settings.cdi_dir.as_str()].into();
-    for directory in directories {
+    for directory in settings.cdi_dirs() {
         toolkit(root, directory, &mut found);
     }
     for (path, why) in &found.unreadable {

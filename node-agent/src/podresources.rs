@@ -112,18 +112,47 @@ pub fn socket_id(path: &Path) -> Option<SocketId> {
     })
 }
 
-/// Both answers of the kubelet behind `socket`; together they may take `deadline`.
-pub async fn ask(socket: &Path, deadline: Duration) -> Result<KubeletDevices, PodResourcesError> {
-    let late = || PodResourcesError::Deadline {
-        path: socket.to_owned(),
-        deadline,
-    };
-    tokio::time::timeout(deadline, ask_both(socket))
-        .await
-        .unwrap_or_else(|_| Err(late()))
+/// A connection with the kubelet, kept from question to question while the same kubelet listens.
+#[derive(Debug, Default)]
+pub struct Connection(Option<(SocketId, Channel)>);
+
+impl Connection {
+    /// Both answers of the kubelet behind `socket`; together they may take `deadline`.
+    ///
+    /// # Errors
+    /// When the kubelet cannot be reached, refuses, or does not answer in time.
+    pub async fn ask(
+        &mut self,
+        socket: &Path,
+        deadline: Duration,
+    ) -> Result<KubeletDevices, PodResourcesError> {
+        let late = || PodResourcesError::Deadline {
+            path: socket.to_owned(),
+            deadline,
+        };
+        tokio::time::timeout(deadline, self.ask_kept(socket))
+            .await
+            .unwrap_or_else(|_| Err(late()))
+    }
+
+    /// What fails over a kept connection is asked once more over a new one; nothing is kept of what failed.
+    async fn ask_kept(&mut self, socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
+        let listens = socket_id(socket);
+        let kept = self.0.take();
+        if let Some((id, channel)) = kept.filter(|(id, _)| Some(id) == listens.as_ref())
+            && let Ok(devices) = ask_both(channel.clone(), socket).await
+        {
+            self.0 = Some((id, channel));
+            return Ok(devices);
+        }
+        let channel = connect(socket).await?;
+        let devices = ask_both(channel.clone(), socket).await?;
+        self.0 = listens.map(|id| (id, channel));
+        Ok(devices)
+    }
 }
 
-async fn ask_both(socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
+async fn ask_both(channel: Channel, socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
     let failed = |call| {
         move |status: tonic::Status| PodResourcesError::Call {
             call,
@@ -132,8 +161,7 @@ async fn ask_both(socket: &Path) -> Result<KubeletDevices, PodResourcesError> {
             message: status.message().to_owned(),
         }
     };
-    let mut client =
-        PodResourcesListerClient::new(connect(socket).await?).max_decoding_message_size(16 << 20);
+    let mut client = PodResourcesListerClient::new(channel).max_decoding_message_size(16 << 20);
     let allocatable = client
         .get_allocatable_resources(AllocatableResourcesRequest {})
         .await

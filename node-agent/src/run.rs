@@ -20,13 +20,13 @@ use crate::desired::Desired;
 use crate::gather::{chain, kubelet_changed};
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::watch::{self, Watch};
+use crate::watch::{self, Devices, HostSettings};
 
 /// Time between two turns, or between two glances at the host's settings and the kubelet where nothing is left to do.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Time between two turns while nothing is left to do and nothing is seen to change: what no glance shows is found then.
-const REST: Duration = Duration::from_mins(1);
+const REST: Duration = Duration::from_mins(2);
 
 /// Time until the next turn where devices change hands: longer than [`crate::handover::UNDER_WAY`].
 const SOON: Duration = Duration::from_secs(4);
@@ -40,6 +40,9 @@ pub enum RunError {
     /// The process cannot be told to stop.
     #[error("listen for SIGTERM")]
     Signal(#[source] std::io::Error),
+    /// The devices cannot be watched.
+    #[error("start a thread that watches the RDMA devices")]
+    Watch(#[source] std::io::Error),
     /// The watch ended, which it never does by itself.
     #[error("the watch of GpuRdmaNode {0} ended")]
     WatchEnded(String),
@@ -49,8 +52,8 @@ pub enum RunError {
 struct Agent {
     settings: Settings,
     session: Session,
-    devices: Watch,
-    host: Watch,
+    devices: Devices,
+    host: HostSettings,
     /// Until when no turn is needed, unless something changes.
     rests_until: Option<Instant>,
     name: String,
@@ -66,11 +69,12 @@ pub async fn run(client: Client, settings: Settings, name: String) -> Result<(),
     let api: Api<GpuRdmaNode> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let events = watcher(api.clone(), config).default_backoff().boxed();
+    let devices = Devices::watch(settings.root.clone(), watch::PERIOD).map_err(RunError::Watch)?;
     let agent = Agent {
         settings,
         session: Session::default(),
-        devices: Watch::default(),
-        host: Watch::default(),
+        devices,
+        host: HostSettings::default(),
         rests_until: None,
         name,
         api,
@@ -89,14 +93,15 @@ impl Agent {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
         let mut period = interval(PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut looks = interval(watch::PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
                 _ = period.tick() => if self.due().await { self.turn(&mut period).await },
-                _ = looks.tick() => self.look(&mut period).await,
+                () = self.devices.changed() => {
+                    tracing::info!("RDMA devices came, went or came back, or a port has another state");
+                    self.turn(&mut period).await;
+                }
                 event = events.next() => match event {
                     None => return Err(RunError::WatchEnded(self.name)),
                     Some(Err(error)) => tracing::warn!(error = chain(&error), "watch GpuRdmaNode"),
@@ -125,23 +130,15 @@ impl Agent {
         false
     }
 
-    /// The node file names device nodes by numbers that the kernel may have given anew, and a link that is down is to be told.
-    async fn look(&mut self, period: &mut Interval) {
-        let facts = self.session.facts().unwrap_or_default();
-        if self.devices.devices_changed(&self.settings, facts).await {
-            tracing::info!("RDMA devices came, went or came back, or a port has another state");
-            self.turn(period).await;
-        }
-    }
-
     /// Whether a turn could end otherwise than the last one did.
     async fn due(&mut self) -> bool {
         if self.rests_until.is_none_or(|until| until <= Instant::now()) {
             return true;
         }
         let facts = self.session.facts().unwrap_or_default();
-        self.host.settings_changed(&self.settings, facts).await
-            || kubelet_changed(&self.settings, &self.session, Timestamp::now()).await
+        self.devices.hang()
+            || self.host.changed(&self.settings, facts).await
+            || kubelet_changed(&self.settings, &mut self.session, Timestamp::now()).await
     }
 
     async fn turn(&mut self, period: &mut Interval) {
@@ -153,7 +150,7 @@ impl Agent {
         self.rests_until = None;
         // What changes from here on is another turn's.
         let facts = self.session.facts().unwrap_or_default();
-        self.host.settings_changed(&self.settings, facts).await;
+        self.host.changed(&self.settings, facts).await;
         let turn = cycle(
             &self.settings,
             &mut self.session,
@@ -162,6 +159,8 @@ impl Agent {
             Timestamp::now(),
         )
         .await;
+        self.devices
+            .expect(self.session.facts().unwrap_or_default());
         match turn {
             Ok(Turn {
                 status,

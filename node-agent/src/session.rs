@@ -11,6 +11,7 @@ use crate::decide::Decision;
 use crate::evidence::{Evidence, SocketId};
 use crate::gather::HostReader;
 use crate::observed::{Before, Observed};
+use crate::podresources::Connection;
 
 /// The memory of one process.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Session {
     socket: Option<(SocketId, Timestamp)>,
     /// What must be read of the host for what is asked.
     pub asked: Asked,
+    /// The connection with the kubelet.
+    pub connection: Connection,
     /// Reads the host.
     pub reader: HostReader,
 }

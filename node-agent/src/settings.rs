@@ -78,6 +78,12 @@ impl Settings {
         )
     }
 
+    /// Directories of CDI specifications: those of every runtime, and the one that the agent writes to.
+    #[must_use]
+    pub fn cdi_dirs(&self) -> BTreeSet<&str> {
+        ["/etc/cdi", "/var/run/cdi", &self.cdi_dir].into()
+    }
+
     /// The kubelet's podresources socket.
     #[must_use]
     pub fn kubelet_socket(&self) -> String {

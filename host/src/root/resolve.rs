@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::beneath::{self, Found};
+use super::beneath::Found;
 use super::{Root, RootError};
 
 /// The kernel's own limit (`MAXSYMLINKS`, `include/linux/namei.h`).
@@ -19,10 +19,8 @@ struct Walk<'a> {
 impl Root {
     /// The path below the root that `path` stands for once every link is followed: `/sys/devices/pci0000:00/…`.
     pub fn resolve(&self, path: &str) -> Result<String, RootError> {
-        match self.find_beneath(path) {
-            Found::There((root, found)) => {
-                beneath::path(root, &found).map_or_else(|| self.walk(path), Ok)
-            }
+        match self.resolve_beneath(path) {
+            Found::There(found) => Ok(found),
             Found::Missing => Err(RootError::unresolved(path)),
             Found::Unsure => self.walk(path),
         }
@@ -45,6 +43,11 @@ impl Root {
 
     /// Where a link points to, as it is written.
     pub fn link_target(&self, path: &str) -> Result<String, RootError> {
+        match self.read_link_beneath(path) {
+            Found::There(target) => return Ok(target),
+            Found::Missing => return Err(RootError::unresolved(path)),
+            Found::Unsure => {}
+        }
         let (parent, name) = split(path).ok_or_else(|| RootError::NoFileName {
             operation: "read link",
             path: path.to_owned(),

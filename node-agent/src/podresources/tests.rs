@@ -57,6 +57,29 @@ fn devices(name: &str, ids: &[&str]) -> ContainerDevices {
 }
 
 #[tokio::test]
+async fn a_kept_connection_is_with_the_kubelet_that_listens_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let kubelet = |id| Kubelet {
+        devices: vec![devices("rdma/gpudirect", &[id])],
+        pods: Vec::new(),
+        silent: false,
+    };
+    let mut connection = Connection::default();
+    let path = serve(&dir, kubelet("GPU-a"));
+    let first = connection.ask(&path, DEADLINE).await.unwrap();
+    let again = connection.ask(&path, DEADLINE).await.unwrap();
+    assert_eq!(first, again);
+    // The old one still answers who is connected, and keeps its inode.
+    std::fs::rename(&path, dir.path().join("old.sock")).unwrap();
+    serve(&dir, kubelet("GPU-b"));
+    let other = connection.ask(&path, DEADLINE).await.unwrap();
+    assert_eq!(
+        other.allocatable["rdma/gpudirect"],
+        ["GPU-b".to_owned()].into()
+    );
+}
+
+#[tokio::test]
 async fn reads_allocatable_and_held() {
     let dir = tempfile::tempdir().unwrap();
     let container = ContainerResources {
@@ -81,7 +104,7 @@ async fn reads_allocatable_and_held() {
             silent: false,
         },
     );
-    let answer = ask(&path, DEADLINE).await.unwrap();
+    let answer = Connection::default().ask(&path, DEADLINE).await.unwrap();
     assert_eq!(answer.allocatable["rdma/gpudirect"].len(), 2);
     assert_eq!(answer.held["rdma/gpudirect"]["GPU-b"].pod, "job-0");
     assert_eq!(
@@ -93,7 +116,8 @@ async fn reads_allocatable_and_held() {
 #[tokio::test]
 async fn nobody_listens() {
     let dir = tempfile::tempdir().unwrap();
-    let error = ask(&dir.path().join("absent.sock"), DEADLINE)
+    let error = Connection::default()
+        .ask(&dir.path().join("absent.sock"), DEADLINE)
         .await
         .unwrap_err();
     assert!(
@@ -113,7 +137,10 @@ async fn a_silent_kubelet_meets_the_deadline() {
             silent: true,
         },
     );
-    let error = ask(&path, Duration::from_millis(200)).await.unwrap_err();
+    let error = Connection::default()
+        .ask(&path, Duration::from_millis(200))
+        .await
+        .unwrap_err();
     assert!(
         matches!(error, PodResourcesError::Deadline { .. }),
         "{error}"
