@@ -51,6 +51,8 @@ fn container(config: &Config) -> Container {
         node_name(),
         node_ips(),
         variable("RUST_LOG", &config.agent.log_level),
+        // One arena of the C library's allocator (mallopt(3)) for threads that take turns: half a megabyte less on each node.
+        variable("MALLOC_ARENA_MAX", "1"),
     ];
     env.extend(
         config
