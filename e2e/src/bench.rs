@@ -20,8 +20,9 @@ use crate::{cmd, machines, packages, paths, progress, scenario};
 const MACHINE: &str = "nvidia-dgx-a100";
 /// Pairs of each measurement of the facts.
 const ROUNDS: usize = 41;
-/// How long the agent is left alone before it is looked at, and how long it is looked at, in seconds.
-const SETTLE: u64 = 45;
+/// How long the agent is left alone before it is looked at, and how long it is looked at, in seconds. A kubelet proves nothing
+/// in its first minute, and the agent takes turns meanwhile.
+const SETTLE: u64 = 120;
 const WATCH: u64 = 180;
 
 /// Runs all of it and prints a table.
