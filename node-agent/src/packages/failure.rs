@@ -161,11 +161,11 @@ const TEXTS: &[(FailureKind, &[&str])] = &[
         FailureKind::UnknownKey,
         &[
             "NO_PUBKEY",
-            "the public key is not available",
+            "public key is not available",
             "EXPKEYSIG",
             "Public key for",
             "is signed with an unknown key",
-            "none of them are correct for this package",
+            "not correct for this package",
             "Missing key",
         ],
     ),
@@ -179,6 +179,7 @@ const TEXTS: &[(FailureKind, &[&str])] = &[
             "Checksum doesn't match",
             "Digest verification failed",
             "does not verify",
+            "Signature verification failed for file",
             "Clearsigned file isn't valid",
         ],
     ),
@@ -334,8 +335,8 @@ const WORDS: &[(FailureKind, &str, &str)] = &[
     ),
     (
         FailureKind::Unsigned,
-        "the repository is not signed",
-        "unsigned repositories are refused: use a signed one",
+        "the repository or a package of it is not signed",
+        "what is unsigned is refused: use a signed repository",
     ),
     (
         FailureKind::RepositoryNotFound,

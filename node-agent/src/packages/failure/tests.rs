@@ -1,6 +1,6 @@
 use super::*;
 
-/// Texts of apt 2.6 as they were met, some shortened, and of dnf 4 and zypper 1.14.
+/// Texts of apt 2.6, dnf 4.14 and zypper 1.14, most as they were met, some shortened.
 const SAID: &[(&str, FailureKind)] = &[
     (
         "E: The repository 'https://example.org/repo ./ Release' is not signed.",
@@ -97,6 +97,46 @@ const SAID: &[(&str, FailureKind)] = &[
     (
         "System management is locked by the application with pid 4711 (zypper).",
         FailureKind::LockHeld,
+    ),
+    (
+        "GPG key at file:///etc/pki/rpm-gpg/site.asc (0xB9498DB8) is already installed\nThe GPG keys listed for the \"site\" repository are already installed but they are not correct for this package.\nCheck that the correct key URLs are configured for this repository.. Failing package is: mydriver-1.0-1.noarch\nError: GPG check FAILED",
+        FailureKind::UnknownKey,
+    ),
+    (
+        "[MIRROR] mydriver-1.0-1.noarch.rpm: Downloading successful, but checksum doesn't match. Calculated: db5a(sha256)  Expected: 54fe(sha256)\nError: Error downloading packages:\n  mydriver-1.0-1.noarch: Cannot download, all mirrors were already tried without success",
+        FailureKind::Altered,
+    ),
+    (
+        "Error: Failed to download metadata for repo 'site': repomd.xml parser error: Parse error at line: 1 (Document is empty",
+        FailureKind::RepositoryNotFound,
+    ),
+    (
+        "Warning: File 'repomd.xml' from repository 'site' is signed with an unknown key '846890EAC1BDA6C9'.",
+        FailureKind::UnknownKey,
+    ),
+    (
+        "Warning: File 'repomd.xml' from repository 'site' is unsigned.",
+        FailureKind::Unsigned,
+    ),
+    (
+        "Signature verification failed for file 'repomd.xml' from repository 'site'. Continue? [yes/no] (no): no",
+        FailureKind::Altered,
+    ),
+    (
+        "mydriver-1.0-1.noarch.rpm (Plain RPM files cache): Signature verification failed [4-Signatures public key is not available]",
+        FailureKind::UnknownKey,
+    ),
+    (
+        "Warning: Digest verification failed for file 'mydriver-1.0-1.noarch.rpm'",
+        FailureKind::Altered,
+    ),
+    (
+        "'mydriver=9.9' not found in package names. Trying capabilities.\nNo provider of 'mydriver = 9.9' found.",
+        FailureKind::PackageNotFound,
+    ),
+    (
+        "Repository 'site' is invalid.\n[site|https://example.org/nowhere] Valid metadata not found at specified URL",
+        FailureKind::RepositoryNotFound,
     ),
     (
         "Problem: nothing provides 'kernel = 5.14' needed by the to be installed kmod-x",
