@@ -15,6 +15,7 @@ use crds::cluster::Mode;
 use crds::node::{Cost, NodeConfig};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use host_args::HostArgs;
 
@@ -229,17 +230,35 @@ pub fn desired(path: &Path) -> anyhow::Result<Desired> {
     let value: serde_yaml::Value =
         serde_yaml::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
     if value.get("kind").is_some() {
-        let node: GpuRdmaNode = serde_yaml::from_str(&text)
+        let node: GpuRdmaNode = known_fields(&text, "spec.")
             .with_context(|| format!("{}: not a GpuRdmaNode", path.display()))?;
         return Ok(Desired::of_node(&node));
     }
-    let config: NodeConfig = serde_yaml::from_str(&text).with_context(|| {
+    let config: NodeConfig = known_fields(&text, "").with_context(|| {
         format!(
             "{}: neither a GpuRdmaNode nor a node configuration",
             path.display()
         )
     })?;
     Desired::of_config(config).context("hash the configuration")
+}
+
+/// Reads YAML in which every field below `part` is one that is known: a misspelt one would ask for nothing.
+fn known_fields<T: DeserializeOwned>(text: &str, part: &str) -> anyhow::Result<T> {
+    let mut unknown = Vec::new();
+    let note = |field: serde_ignored::Path<'_>| {
+        let field = field.to_string();
+        if field.starts_with(part) {
+            unknown.push(field);
+        }
+    };
+    let value = serde_ignored::deserialize(serde_yaml::Deserializer::from_str(text), note)?;
+    anyhow::ensure!(
+        unknown.is_empty(),
+        "no such field: {}; `kubectl explain gpurdmanode.spec.config` lists those there are",
+        unknown.join(", ")
+    );
+    Ok(value)
 }
 
 /// What a person asked, what was read, what should be.
@@ -348,3 +367,6 @@ fn print(output: Output, value: &impl Serialize) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

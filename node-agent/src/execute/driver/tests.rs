@@ -147,7 +147,7 @@ fn an_update_that_fails_stops_before_the_installation() {
     let (directory, settings) = host(script);
     let error = run(&settings, install_one(), &mut Memory::default()).unwrap_err();
     assert!(
-        error.contains("unsigned repositories are refused"),
+        error.contains("what is unsigned is refused"),
         "{error}"
     );
     let calls = std::fs::read_to_string(directory.path().join("calls")).unwrap();
