@@ -146,10 +146,7 @@ fn an_update_that_fails_stops_before_the_installation() {
     let script = "case \"$*\" in *update) echo \"E: The repository 'https://example.org ./ Release' is not signed.\" >&2; exit 100; esac";
     let (directory, settings) = host(script);
     let error = run(&settings, install_one(), &mut Memory::default()).unwrap_err();
-    assert!(
-        error.contains("what is unsigned is refused"),
-        "{error}"
-    );
+    assert!(error.contains("what is unsigned is refused"), "{error}");
     let calls = std::fs::read_to_string(directory.path().join("calls")).unwrap();
     assert_eq!(calls.lines().count(), 1);
 }
