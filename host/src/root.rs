@@ -11,7 +11,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -242,20 +242,13 @@ impl Root {
     /// Names in a directory and the inode number of each, as the listing itself tells them; links are not followed.
     pub fn inodes(&self, path: &str) -> Result<BTreeMap<String, u64>, RootError> {
         let io = |source| RootError::io("list", path, source);
-        let real = match self.open_directory_beneath(path) {
-            Found::There(directory) => {
-                return beneath::inodes(directory).map_err(|error| io(error.into()));
-            }
+        let directory = match self.open_directory_beneath(path) {
+            Found::There(directory) => Ok(directory),
             Found::Missing => return Err(RootError::unresolved(path)),
-            Found::Unsure => self.join(&self.walk(path)?),
+            Found::Unsure => beneath::open_directory(&self.join(&self.walk(path)?)),
         };
-        let mut inodes = BTreeMap::new();
-        for entry in std::fs::read_dir(real).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            inodes.insert(name, entry.ino());
-        }
-        Ok(inodes)
+        let listed = directory.and_then(beneath::inodes);
+        listed.map_err(|error| io(error.into()))
     }
 
     /// Stamps of the files in a directory, by name, or of the one file that stands there, by its last name. Links are

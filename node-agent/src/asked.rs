@@ -51,7 +51,7 @@ impl Asked {
                 .iter()
                 .any(|port| port.link_layer != Fact::Known(wanted))
         };
-        let physical = machine.nics.iter().filter(|nic| nic.physfn.is_none());
+        let physical = machine.physical_nics();
         let mut functions: Vec<_> = physical.filter(differs).filter_map(|nic| nic.pci).collect();
         functions.sort_unstable();
         functions.dedup();

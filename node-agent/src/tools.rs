@@ -197,7 +197,7 @@ impl Tools {
     /// Tuning of the host, all of it.
     #[must_use]
     pub fn everything(&self, machine: &Machine) -> Tuning {
-        let physical = machine.nics.iter().filter(|nic| nic.physfn.is_none());
+        let physical = machine.physical_nics();
         let functions: Vec<_> = physical.filter_map(|nic| nic.pci).collect();
         let answers = ToolAnswers {
             firmware: self.firmware(&functions).firmware,

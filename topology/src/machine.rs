@@ -26,6 +26,13 @@ pub struct Machine {
     pub notes: Vec<String>,
 }
 
+impl Machine {
+    /// NICs that are no virtual functions.
+    pub fn physical_nics(&self) -> impl Iterator<Item = &Nic> {
+        self.nics.iter().filter(|nic| nic.physfn.is_none())
+    }
+}
+
 /// One GPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -38,7 +38,7 @@ impl Glance {
     /// `machine`: what a workload feels at once. Virtual functions follow theirs.
     #[must_use]
     pub fn devices(root: &Root, machine: &Machine) -> Self {
-        let nics = machine.nics.iter().filter(|nic| nic.physfn.is_none());
+        let nics = machine.physical_nics();
         let named = nics.filter_map(|nic| Some((nic.rdma.as_ref()?, &nic.ports)));
         let ports = named.flat_map(|(name, ports)| {
             let state = move |number| format!("{INFINIBAND}/{name}/ports/{number}/state");
@@ -62,7 +62,7 @@ impl Glance {
         machine: &Machine,
         places: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let nics = machine.nics.iter().filter(|nic| nic.physfn.is_none());
+        let nics = machine.physical_nics();
         let netdevs = nics.flat_map(|nic| &nic.netdevs);
         let files = [MODULES].into_iter().chain(ADDRESSES);
         Self {

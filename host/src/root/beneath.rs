@@ -123,6 +123,12 @@ fn is_regular(file: &OwnedFd) -> bool {
     fstat(file).is_ok_and(|stat| kind(stat) == SFlag::S_IFREG)
 }
 
+/// Opens a directory whose links the walk has followed.
+pub(super) fn open_directory(path: &Path) -> nix::Result<Dir> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    Dir::open(path, flags, Mode::empty())
+}
+
 /// Names in a directory and the inode number of each.
 pub(super) fn inodes(directory: Dir) -> nix::Result<BTreeMap<String, u64>> {
     let mut inodes = BTreeMap::new();
