@@ -12,10 +12,8 @@ pub mod node;
 pub mod reasons;
 pub mod rules;
 mod schema;
-pub mod support;
 pub mod texts;
 
 pub use cluster::{GpuRdmaCluster, GpuRdmaClusterSpec, GpuRdmaClusterStatus};
 pub use crd::crds;
 pub use node::{GpuRdmaNode, GpuRdmaNodeSpec, GpuRdmaNodeStatus};
-pub use support::not_yet_supported;

@@ -20,5 +20,10 @@ pub const RESET_ATTEMPTS: &str = "gpurdma.dev/reset-attempts";
 pub const DO_NOT_DISRUPT: &str = "gpurdma.dev/do-not-disrupt";
 /// Annotation on a `GpuRdmaNode` in which the operator keeps how far its rollout is there.
 pub const ROLLOUT_STATE: &str = "gpurdma.dev/rollout-state";
+/// Node label by which NVIDIA's gpu-operator deploys its device plugin; a value that is there it honours
+/// (`addGPUStateLabels` in its `controllers/state_manager.go`).
+pub const GPU_PLUGIN_LABEL: &str = "nvidia.com/gpu.deploy.device-plugin";
+/// Annotation on a Node: the value that [`GPU_PLUGIN_LABEL`] had before the operator switched that plugin off.
+pub const GPU_PLUGIN_WAS: &str = "gpurdma.dev/gpu-plugin-was";
 /// Finalizer of the operator on a `GpuRdmaCluster`.
 pub const FINALIZER: &str = "gpurdma.dev/operator";

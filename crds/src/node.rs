@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 pub use bounded::MAX_STATUS_BYTES;
 pub use status::{
     ActionStatus, Cost, Finding, GpuRdmaNodeStatus, MachineSummary, MaintenanceStatus, NicStatus,
-    PairStatus, Phase, PlanStatus, Severity,
+    OtherAdvertiser, PairStatus, Phase, PlanStatus, Severity,
 };
 
 use crate::cluster::{DevicePlugin, Driver, GpuDirect, Mode};
 use crate::fabric::{Fabric, NicRule, Tuning};
+use crate::schema::is_default;
 use crate::{rules, schema};
 
 /// One node: what it should become, and what it is.
@@ -60,12 +61,28 @@ pub struct GpuRdmaNodeSpec {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(transform = schema::no_default)]
     pub restore: bool,
+    /// What the operator has done about another device plugin that hands out the node's GPUs.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schemars(transform = schema::no_default)]
+    pub gpu_plugin: GpuPlugin,
     /// The configuration, resolved for this node.
     #[schemars(transform = schema::no_default)]
     pub config: NodeConfig,
     /// What the agent may do that costs traffic or a reboot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
+}
+
+/// What the operator has done about another device plugin that hands out the node's GPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum GpuPlugin {
+    /// Nothing: what is found on the node decides.
+    #[default]
+    AsFound,
+    /// It is switched off: once nothing of it is left, it is gone for good.
+    SwitchedOff,
+    /// It comes back: no device with a GPU is offered any more.
+    ComesBack,
 }
 
 /// The configuration of a node.

@@ -192,6 +192,12 @@ names! {
         GpuDirectUnavailable,
         /// Another device plugin advertises the same GPUs.
         ForeignGpuAdvertiser,
+        /// The other device plugin is switched off; its devices go and ours come.
+        TakingOver,
+        /// The node's GPUs are taken over later; the message says what that waits for.
+        TakeoverWaits,
+        /// The node's GPUs go back to the other device plugin; the message says what that waits for.
+        GivingBack,
         /// GPUs cannot be put into containers: no CDI specification for them.
         GpuInjectionUnavailable,
         /// GPUs are split by MIG or time slicing.
@@ -218,8 +224,6 @@ names! {
         UnsupportedPlatform,
         /// Part of the host could not be read.
         HostUnreadable,
-        /// Fields are set whose effect is not built yet.
-        NotYetSupported,
         /// The NICs fit several known hardware layouts, which disagree about their rails.
         RailsAmbiguous,
         /// Two NICs of the node are on one rail.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use host::machine::verbs::VerbsOwner;
 use serde::Serialize;
 use topology::distance::Distance;
-use topology::node_file::{DeviceNode, NodeDevice, NodeGpu};
+use topology::node_file::{DeviceNode, NicListForm, NodeDevice, NodeGpu, NodeNic};
 use topology::policy::ResourceKind;
 
 use crate::proto;
@@ -181,8 +181,30 @@ fn variables(resource: &Resource, devices: &[&NodeDevice]) -> BTreeMap<String, S
         .iter()
         .map(|e| (e.name.clone(), e.value.clone()))
         .collect();
+    for list in &spec.nic_lists {
+        envs.extend(nic_list(list.form, devices).map(|nics| (list.name.clone(), nics)));
+    }
     envs.insert(variable(spec.kind).to_owned(), describe(devices));
     envs
+}
+
+/// The NICs of the devices, each once; none where a reader needs a port that is not known.
+fn nic_list(form: NicListForm, devices: &[&NodeDevice]) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut met = BTreeSet::new();
+    let nics = devices.iter().flat_map(|device| &device.nics);
+    for nic in nics.filter(|nic| met.insert(&nic.rdma)) {
+        match (nic.ports.as_slice(), form) {
+            ([], NicListForm::Ports) => return None,
+            ([], NicListForm::Exact) => names.push(nic.rdma.clone()),
+            (ports, _) => names.extend(ports.iter().map(|port| format!("{}:{port}", nic.rdma))),
+        }
+    }
+    let sign = match form {
+        NicListForm::Exact => "=",
+        NicListForm::Ports => "",
+    };
+    (!names.is_empty()).then(|| format!("{sign}{}", names.join(",")))
 }
 
 /// Device nodes of all devices, each once (pairs share `rdma_cm`), with the permissions of all who want it.
@@ -265,7 +287,7 @@ struct ChosenNic<'a> {
 
 impl<'a> From<&'a NodeDevice> for Chosen<'a> {
     fn from(device: &'a NodeDevice) -> Self {
-        let nic = |n: &'a topology::node_file::NodeNic| ChosenNic {
+        let nic = |n: &'a NodeNic| ChosenNic {
             rdma: &n.rdma,
             distance: n.distance,
             rail: n.rail,

@@ -1,8 +1,10 @@
 //! What the plugin believes of the node, from one look at the node file to the next. Pure: a function of
 //! (knowledge, reading, now); [`crate::keeper`] calls it.
 //!
-//! * A good file replaces what was known; what it no longer names stays as retired, Unhealthy, for a quiet time: the
-//!   kubelet may still be working with such an id.
+//! * A good file replaces what was known; a device that it no longer names stays as retired, Unhealthy, for a quiet time:
+//!   the kubelet may still be working with such an id.
+//! * A resource that it no longer names is closed at once: the kubelet itself keeps its devices for a while. Should it
+//!   come back, it is registered anew, since another plugin may have had the name meanwhile.
 //! * A file that is gone, or of another boot, withdraws everything. It says that nobody vouches for the devices.
 //! * A file that cannot be read or parsed says nothing of the devices: the last good one stays in force.
 
@@ -20,8 +22,6 @@ pub struct Known {
     pub spec: NodeResource,
     /// Retired devices and since when.
     pub retired: BTreeMap<String, Duration>,
-    /// Since when the file does not name the resource.
-    pub dropped: Option<Duration>,
 }
 
 /// All that is believed.
@@ -66,10 +66,6 @@ impl Knowledge {
             let before = old.remove(&spec.name);
             resources.insert(spec.name.clone(), merge(spec, before.as_ref(), now));
         }
-        resources.extend(
-            old.into_iter()
-                .map(|(name, known)| (name, drop_whole(known, now))),
-        );
         Self {
             resources,
             withdrawn: None,
@@ -81,8 +77,6 @@ impl Knowledge {
     #[must_use]
     pub fn forget(mut self, now: Duration, quiet: Duration) -> Self {
         let over = |since: Duration| now.saturating_sub(since) >= quiet;
-        self.resources
-            .retain(|_, known| !known.dropped.is_some_and(over));
         for known in self.resources.values_mut() {
             known.retired.retain(|id, since| {
                 let keep = !over(*since);
@@ -101,7 +95,7 @@ impl Knowledge {
         if let Some(why) = &self.withdrawn {
             return Some(why.clone());
         }
-        if known.dropped.is_some() || known.retired.contains_key(&device.id) {
+        if known.retired.contains_key(&device.id) {
             return Some("no longer in the node file".to_owned());
         }
         (!device.admitted).then(|| format!("not admitted: {}", device.reason))
@@ -124,16 +118,7 @@ fn merge(mut spec: NodeResource, before: Option<&Known>, now: Duration) -> Known
         }
     }
     spec.devices.sort_by(|a, b| a.id.cmp(&b.id));
-    Known {
-        spec,
-        retired,
-        dropped: None,
-    }
-}
-
-fn drop_whole(known: Known, now: Duration) -> Known {
-    let dropped = known.dropped.or(Some(now));
-    Known { dropped, ..known }
+    Known { spec, retired }
 }
 
 #[cfg(test)]

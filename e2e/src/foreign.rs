@@ -1,4 +1,5 @@
-//! A stand-in for another vendor's device plugin: offers devices of given ids under a resource name, all healthy.
+//! A stand-in for NVIDIA's device plugin: offers the node's GPUs by their UUIDs under a resource name, all healthy, on a
+//! socket of the same name as the real one's (`internal/plugin/server.go` of NVIDIA/k8s-device-plugin).
 
 use std::path::Path;
 use std::pin::Pin;
@@ -12,23 +13,37 @@ use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};
 
-const SOCKET: &str = "foreign-advertiser.sock";
+const GPUS: &str = "/proc/driver/nvidia/gpus";
 
 struct Foreign {
     ids: Vec<String>,
 }
 
 /// Serves and registers until it is killed.
-pub fn run(resource: &str, kubelet_dir: &Path, ids: Vec<String>) -> Result<()> {
+pub fn run(resource: &str, kubelet_dir: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("start a runtime")?;
-    runtime.block_on(serve(resource, kubelet_dir, ids))
+    runtime.block_on(serve(resource, kubelet_dir, uuids()?))
+}
+
+/// UUIDs of the GPUs that the driver has.
+fn uuids() -> Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for gpu in std::fs::read_dir(GPUS).context(GPUS)? {
+        let text = std::fs::read_to_string(gpu?.path().join("information"))?;
+        let mut lines = text.lines();
+        let uuid = lines.find_map(|line| line.strip_prefix("GPU UUID:"));
+        ids.extend(uuid.map(|uuid| uuid.trim().to_owned()));
+    }
+    Ok(ids)
 }
 
 async fn serve(resource: &str, kubelet_dir: &Path, ids: Vec<String>) -> Result<()> {
-    let socket = kubelet_dir.join(SOCKET);
+    let (_, base) = resource.rsplit_once('/').unwrap_or(("", resource));
+    let name = format!("nvidia-{base}.sock");
+    let socket = kubelet_dir.join(&name);
     let _ = std::fs::remove_file(&socket);
     let listener =
         UnixListener::bind(&socket).with_context(|| format!("bind {}", socket.display()))?;
@@ -41,7 +56,7 @@ async fn serve(resource: &str, kubelet_dir: &Path, ids: Vec<String>) -> Result<(
     );
     let server = tokio::spawn(server);
     let kubelet = kubelet_dir.join(proto::KUBELET_SOCKET);
-    kubelet::register(&kubelet, SOCKET, resource, Duration::from_secs(10)).await?;
+    kubelet::register(&kubelet, &name, resource, Duration::from_secs(10)).await?;
     server.await.context("serve")?.context("serve")
 }
 

@@ -60,7 +60,7 @@ enum Command {
     #[command(hide = true)]
     Hold,
     #[command(hide = true)]
-    ForeignAdvertiser { resource: String, ids: Vec<String> },
+    ForeignAdvertiser { resource: String },
     #[command(hide = true)]
     NodeInit { work: PathBuf, spec: PathBuf },
 }
@@ -87,8 +87,8 @@ fn main() -> Result<()> {
                 std::thread::park();
             }
         }
-        Command::ForeignAdvertiser { resource, ids } => {
-            foreign::run(&resource, Path::new("/var/lib/kubelet/device-plugins"), ids)
+        Command::ForeignAdvertiser { resource } => {
+            foreign::run(&resource, Path::new("/var/lib/kubelet/device-plugins"))
         }
         Command::NodeInit { work, spec } => node::init(&work, &spec),
     }

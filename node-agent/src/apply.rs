@@ -113,7 +113,7 @@ fn write_files(
         withdraw(root, decision);
         return Err(ApplyError::Devices(error));
     }
-    let node_file = decision.node_file.to_json();
+    let node_file = decision.for_plugin().to_json();
     note(NODE_FILE, write_text(root, NODE_FILE, &node_file)?);
     remove_stale(settings, observed, decision, &mut note)?;
     // Whoever has the lock counts attempts of his own now.

@@ -98,14 +98,23 @@ pub fn pair_file(id: &str) -> String {
     format!("{PAIR_DIR}/{}.json", name(id))
 }
 
-/// A device with these nodes, and with its description where it has one.
+/// Path of the host's NCCL topology file: one for all pairs, as NCCL takes out of it what a container does not have.
 #[must_use]
-pub fn device(id: &str, nodes: impl IntoIterator<Item = String>, described: bool) -> Device {
+pub fn topology_file() -> String {
+    format!("{PAIR_DIR}/nccl-topology.xml")
+}
+
+/// A device with these nodes and files.
+#[must_use]
+pub fn device(
+    id: &str,
+    nodes: impl IntoIterator<Item = String>,
+    files: impl IntoIterator<Item = String>,
+) -> Device {
     let nodes: BTreeSet<String> = nodes.into_iter().collect();
-    let mounts = described.then(|| description(id)).into_iter().collect();
     let edits = Edits {
         device_nodes: nodes.into_iter().map(node).collect(),
-        mounts,
+        mounts: files.into_iter().map(read_only).collect(),
     };
     Device {
         name: name(id),
@@ -121,8 +130,7 @@ fn node(path: String) -> Node {
     }
 }
 
-fn description(id: &str) -> Mount {
-    let path = pair_file(id);
+fn read_only(path: String) -> Mount {
     let options = ["ro", "nosuid", "nodev", "noexec", "bind"]
         .map(str::to_owned)
         .to_vec();

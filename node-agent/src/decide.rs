@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::node::Finding;
+use crds::node::{Finding, GpuPlugin, OtherAdvertiser};
 use k8s_openapi::jiff::Timestamp;
 use topology::machine::{Machine, NicRole};
 use topology::node_file::{NodeFile, SCHEMA};
@@ -21,13 +21,14 @@ use crate::handover::offered;
 use crate::held::Held;
 use crate::inspect;
 use crate::maintenance;
-use crate::observed::{Kept, Observed};
+use crate::observed::{Before, Kept, Observed};
 use crate::own_nics::OwnNics;
 use crate::planner::{self, Memory, Plan, World};
 use crate::policies::policies;
 use crate::previous::previous;
 use crate::rates::{self, Rates};
 use crate::roles;
+use crate::settings::NODE_FILE;
 use crate::settle::Standing;
 
 /// What should be.
@@ -50,6 +51,10 @@ pub struct Decision {
     pub stale_pair_files: BTreeSet<String>,
     /// Reasons of the devices that are refused.
     pub refused: BTreeSet<crds::reasons::NodeReason>,
+    /// Device plugins of others that advertise our GPUs.
+    pub others: Vec<OtherAdvertiser>,
+    /// Resources of ours that another plugin advertises under the same name: not for our plugin to register.
+    pub namesakes: BTreeSet<String>,
     /// Devices whose parts change in a later turn.
     pub changing: BTreeSet<String>,
     /// How GPU memory is made reachable.
@@ -79,15 +84,23 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         Some(&observed.injection),
     ));
     let paths = machine.paths();
+    let offered = offered(&observed.before, previous.known(), now);
     let settled = Standing {
         previous: &previous,
         held: &held,
-        offered: offered(&observed.before, previous.known(), now),
+        offered: offered.clone(),
     }
     .settle(desired, &machine, &paths);
     findings.extend(settled.findings);
     let rails = rails(desired, &mut findings);
-    let (foreign, memory_of_foreign) = foreign(observed, &machine, &names, now);
+    let others = Others {
+        names: &names,
+        offered: is_known(&observed.before).then_some(&offered),
+        gpu_plugin: desired.gpu_plugin,
+    };
+    let (foreign, memory_of_foreign) = others.look(observed, &machine, now);
+    let namesakes = namesakes(&memory_of_foreign, &names);
+    let advertisers = foreign::advertisers(&memory_of_foreign, observed.kubelet.shown());
     findings.extend(foreign::findings(&foreign));
     let gpu_direct = choose(observed, desired, &machine);
     let context = Context {
@@ -101,11 +114,13 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         previous: observed.before.node_file.as_ref(),
         rails: &rails,
         on_nic_down: desired.config.device_plugin.on_nic_down,
+        inject: &desired.config.device_plugin.inject,
         gpu_direct: Required::new(&gpu_direct, desired, observed),
     };
     let restricted = previous
         .known()
-        .map(|partition| restricted(observed, desired, &context, partition));
+        .map(|partition| restricted(observed, desired, &context, partition))
+        .map(|file| without(file, &namesakes));
     let devices = devices_of(&context, settled.partition.as_ref());
     findings.extend(devices.findings.iter().cloned());
     let (plan, memory) = planned(observed, desired, &machine, now, &mut findings);
@@ -118,6 +133,8 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
         refused: devices.refused,
+        others: advertisers,
+        namesakes,
         changing: settled.changing,
         restricted,
         gpu_direct,
@@ -236,23 +253,64 @@ fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
         .collect()
 }
 
-/// Who else advertises which GPU, and what of that is remembered.
-fn foreign(
-    observed: &Observed,
-    machine: &Machine,
-    names: &BTreeSet<String>,
-    now: Timestamp,
-) -> (BTreeMap<String, Foreign>, ForeignMemory) {
-    let gpus = foreign::driver_gpus(machine);
-    let kubelet = observed.kubelet.shown();
-    let seen = kubelet
-        .map(|kubelet| foreign::seen(kubelet, names, &gpus))
-        .unwrap_or_default();
-    let before = observed.before.kept.as_ref().map(|kept| &kept.foreign);
-    let memory = before
-        .unwrap_or(&ForeignMemory::default())
-        .step(&seen, &observed.kubelet, now);
-    (foreign::foreign(seen, &memory), memory)
+/// Whether it is known what we may have on offer: a node file that is there, or nothing that ever was.
+fn is_known(before: &Before) -> bool {
+    before.node_file.is_some() || (before.kept.is_none() && !before.unusable.contains(NODE_FILE))
+}
+
+/// What other advertisers are told from.
+struct Others<'a> {
+    /// Names of our resources.
+    names: &'a BTreeSet<String>,
+    /// What we may have on offer; `None` where nobody knows.
+    offered: Option<&'a BTreeSet<String>>,
+    /// What the operator has done about NVIDIA's plugin.
+    gpu_plugin: GpuPlugin,
+}
+
+impl Others<'_> {
+    /// Who else advertises which GPU, and what of that is remembered.
+    fn look(
+        &self,
+        observed: &Observed,
+        machine: &Machine,
+        now: Timestamp,
+    ) -> (BTreeMap<String, Foreign>, ForeignMemory) {
+        let gpus = foreign::driver_gpus(machine);
+        let evidence = &observed.kubelet;
+        let mut seen = foreign::namesakes(evidence, self.names, self.offered, &gpus);
+        if let Some(kubelet) = evidence.shown() {
+            for (uuid, resources) in foreign::seen(kubelet, self.names, &gpus) {
+                seen.entry(uuid).or_default().extend(resources);
+            }
+        }
+        let before = observed.before.kept.as_ref().map(|kept| &kept.foreign);
+        let memory = before
+            .unwrap_or(&ForeignMemory::default())
+            .step(&seen, evidence, now);
+        let memory = match self.gpu_plugin {
+            GpuPlugin::AsFound => memory,
+            GpuPlugin::SwitchedOff => memory.without_nvidia(&seen, evidence),
+            GpuPlugin::ComesBack => memory.with_nvidia(&gpus),
+        };
+        (foreign::foreign(seen, &memory), memory)
+    }
+}
+
+/// Registered under one name, the kubelet would mix the lists of the two and ask the one that came last.
+fn namesakes(foreign: &ForeignMemory, own: &BTreeSet<String>) -> BTreeSet<String> {
+    let resources = foreign.entries().map(|(resource, _)| resource);
+    resources
+        .filter(|name| own.contains(*name))
+        .cloned()
+        .collect()
+}
+
+/// A node file for the plugin: without the resources that another plugin has.
+fn without(mut file: NodeFile, namesakes: &BTreeSet<String>) -> NodeFile {
+    file.resources
+        .retain(|resource| !namesakes.contains(&resource.name));
+    file
 }
 
 fn restricted(
@@ -313,6 +371,12 @@ fn stale(
 }
 
 impl Decision {
+    /// The node file for the plugin: without the resources that another plugin has.
+    #[must_use]
+    pub fn for_plugin(&self) -> NodeFile {
+        without(self.node_file.clone(), &self.namesakes)
+    }
+
     /// Devices of kind Pair.
     pub fn pairs(&self) -> impl Iterator<Item = &topology::node_file::NodeDevice> {
         let pairs = self

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::GpuRdmaNode;
-use crds::cluster::{DriverSource, GpuRdmaClusterSpec, Mode};
+use crds::cluster::{DriverSource, Mode};
 use crds::fabric::Fabric;
-use crds::node::{Finding, Maintenance, NodeConfig};
+use crds::node::{Finding, GpuPlugin, Maintenance, NodeConfig};
 use crds::texts::{is_resource_name, wrong_texts};
 use host::facts::network::Depth;
 
@@ -67,6 +67,8 @@ pub struct Desired {
     pub install_hash: String,
     /// Whether what was changed here is to be taken back.
     pub restore: bool,
+    /// What the operator has done about another device plugin.
+    pub gpu_plugin: GpuPlugin,
     /// What the operator granted.
     pub grant: Option<Maintenance>,
     /// Value of the annotation that resets attempt budgets.
@@ -79,8 +81,6 @@ pub struct Desired {
     pub openib_conf: BTreeMap<String, String>,
     /// Packages to have installed, for source `HostPackages`.
     pub packages: Option<WantedPackages>,
-    /// Paths of fields that are set and have no effect yet.
-    pub unsupported: Vec<String>,
     /// What is wrong with the configuration; a wrong field is left out above.
     pub findings: Vec<Finding>,
 }
@@ -106,6 +106,7 @@ impl Desired {
             generation: node.metadata.generation.unwrap_or_default(),
             install_hash: node.spec.install_hash.clone(),
             restore: node.spec.restore,
+            gpu_plugin: node.spec.gpu_plugin,
             grant: node.spec.maintenance.clone(),
             reset_attempts: annotations
                 .and_then(|a| a.get(crds::names::RESET_ATTEMPTS))
@@ -167,20 +168,17 @@ impl Desired {
     }
 
     fn validate(mut config: NodeConfig) -> Self {
-        let unsupported = unsupported(&config);
-        let mut findings: Vec<Finding> = unsupported.iter().map(|field| not_yet(field)).collect();
-        findings.extend(
-            wrong_texts(&config)
-                .iter()
-                .map(|wrong| FindingId::InvalidSpec.about(wrong.field.clone(), wrong.to_string())),
-        );
+        let wrong = wrong_texts(&config);
+        let about = |wrong: &crds::texts::WrongText| {
+            FindingId::InvalidSpec.about(wrong.field.clone(), wrong.to_string())
+        };
+        let mut findings: Vec<Finding> = wrong.iter().map(about).collect();
         let resources = &mut config.device_plugin.resources;
         resources.retain(|resource| is_resource_name(&resource.name));
         Self {
             modules: modules(&config, &mut findings),
             openib_conf: openib_conf(&config, &mut findings),
             packages: packages(&config, &mut findings),
-            unsupported,
             findings,
             config,
             ..Self::default()
@@ -259,41 +257,6 @@ fn openib_conf(config: &NodeConfig, findings: &mut Vec<Finding>) -> BTreeMap<Str
         }
     }
     keys
-}
-
-/// Destructured without `..`: a new field does not compile until its support is decided.
-fn unsupported(config: &NodeConfig) -> Vec<String> {
-    let NodeConfig {
-        driver,
-        gpu_direct,
-        nics,
-        fabric,
-        tuning,
-        device_plugin,
-        rails: _,
-        addresses: _,
-    } = config.clone();
-    let spec = GpuRdmaClusterSpec {
-        driver,
-        gpu_direct,
-        nics,
-        fabric,
-        tuning,
-        device_plugin,
-        ..GpuRdmaClusterSpec::default()
-    };
-    let mut fields: Vec<String> = crds::support::not_yet_supported(&spec)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
-    fields.sort_unstable();
-    fields
-}
-
-fn not_yet(field: &str) -> Finding {
-    let message =
-        format!("{field} is set and this version does not act on it: nothing of it was changed");
-    FindingId::NotYetSupported.about(field, message)
 }
 
 #[cfg(test)]

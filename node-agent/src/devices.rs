@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::cluster::{GpuDirect, OnNicDown};
+use crds::cluster::{GpuDirect, Inject, OnNicDown};
 use crds::node::Finding;
 use crds::reasons::NodeReason;
 use serde::Serialize;
 use topology::fact::Fact;
 use topology::machine::{Gpu, Machine, Nic};
-use topology::node_file::{NodeDevice, NodeFile, NodeResource};
+use topology::nccl_xml;
+use topology::node_file::{EnvVar, NicList, NicListForm, NodeDevice, NodeFile, NodeResource};
 use topology::partition::{
     HardwareRef, Partition, PartitionDevice, ResourcePartition, gpu_key, nic_key,
 };
@@ -54,6 +55,8 @@ pub struct Context<'a> {
     pub rails: &'a BTreeMap<PciAddress, u32>,
     /// What happens to a pair whose NIC is down.
     pub on_nic_down: OnNicDown,
+    /// Variables for containers with pairs.
+    pub inject: &'a Inject,
     /// Whether a pair needs a way to GPU memory.
     pub gpu_direct: Required<'a>,
 }
@@ -91,7 +94,7 @@ pub struct Devices {
     /// CDI names of devices that are refused: what was written for them before stays as it is, because a container that
     /// holds one may start again, and its hardware cannot be described now.
     pub untouched: BTreeSet<String>,
-    /// Path → text of each pair's description.
+    /// Path → text of each pair's description, and of the NCCL topology file.
     pub pair_files: BTreeMap<String, String>,
     /// Reasons of the devices that are refused.
     pub refused: BTreeSet<NodeReason>,
@@ -121,6 +124,10 @@ pub fn devices(context: &Context<'_>, partition: &Partition) -> Devices {
         let built = context.resource(resource, &mut devices);
         devices.resources.push(built);
     }
+    if context.inject.nccl_topo_file {
+        let text = nccl_xml::write(context.machine);
+        devices.pair_files.insert(cdi::topology_file(), text);
+    }
     devices.cdi.sort_by(|a, b| a.name.cmp(&b.name));
     devices.cdi.dedup();
     devices
@@ -139,13 +146,18 @@ impl Context<'_> {
                 self.complete(partition, part, device, out);
             }
         }
+        let pairs = partition.kind == ResourceKind::Pair;
         NodeResource {
             name: partition.name.clone(),
             kind: partition.kind,
             hold_down_seconds: HOLD_DOWN_SECONDS,
             stable_up_seconds: STABLE_UP_SECONDS,
             unhealthy_on_nic_down: self.on_nic_down == OnNicDown::Unhealthy,
-            envs: Vec::new(),
+            envs: topology_variable(self.inject)
+                .filter(|_| pairs)
+                .into_iter()
+                .collect(),
+            nic_lists: nic_lists(self.inject).filter(|_| pairs).collect(),
             devices: built,
         }
     }
@@ -163,16 +175,25 @@ impl Context<'_> {
         }
         let nodes = self.nodes(part, out);
         let admission = self.admission(&resource.name, part, device, nodes.as_ref().err());
-        if let Admission::Refused(refusal) = &admission {
-            out.refused.insert(refusal.reason);
-            let name = device.gpu.as_ref().map_or(&device.id, |gpu| &gpu.name);
-            let finding = refusal.finding.map(|id| id.about(name, &refusal.message));
-            out.findings.extend(finding);
-        }
+        let refused = match &admission {
+            Admission::Refused(refusal) => Some(refusal),
+            Admission::Admitted(_) | Admission::Waits(_) => None,
+        };
+        out.refused.extend(refused.map(|refusal| refusal.reason));
+        // What cannot be put into a container is told even where another reason comes first: a takeover asks for it.
+        let name = device.gpu.as_ref().map_or(&device.id, |gpu| &gpu.name);
+        let told = refused.into_iter().chain(nodes.as_ref().err());
+        let told: BTreeMap<_, _> = told
+            .filter_map(|refusal| Some((refusal.finding?, &refusal.message)))
+            .collect();
+        out.findings.extend(
+            told.into_iter()
+                .map(|(id, message)| id.about(name, message)),
+        );
         (device.admitted, device.reason) = admission.verdict();
         match (nodes, admission) {
             (Ok(nodes), Admission::Admitted(_) | Admission::Waits(_)) => {
-                inject(resource, device, nodes, out);
+                self.put(resource, device, nodes, out);
             }
             (Err(_), _) | (_, Admission::Refused(_)) => {
                 out.untouched
@@ -225,6 +246,32 @@ impl Context<'_> {
             .filter(|r| r.name == resource)
             .flat_map(|r| &r.devices);
         devices.any(|device| device.id == id && device.admitted)
+    }
+
+    /// Names the CDI devices and adds ours.
+    fn put(
+        &self,
+        resource: &ResourcePartition,
+        device: &mut NodeDevice,
+        nodes: Nodes,
+        out: &mut Devices,
+    ) {
+        let cdi_id = cdi_id(resource.kind, &device.id);
+        device.cdi_devices = [cdi::qualified(&cdi_id)]
+            .into_iter()
+            .chain(nodes.toolkit)
+            .collect();
+        let mut files = Vec::new();
+        if resource.kind != ResourceKind::SharedNic {
+            let file = cdi::pair_file(&cdi_id);
+            out.pair_files
+                .insert(file.clone(), description(resource, device));
+            files.push(file);
+        }
+        if resource.kind == ResourceKind::Pair && self.inject.nccl_topo_file {
+            files.push(cdi::topology_file());
+        }
+        out.cdi.push(cdi::device(&cdi_id, nodes.own, files));
     }
 
     /// Device nodes for our own CDI device, and the toolkit's device where there is one. Every part is looked up by its
@@ -320,19 +367,32 @@ fn cdi_id(kind: ResourceKind, id: &str) -> String {
     }
 }
 
-/// Names the CDI devices and adds ours.
-fn inject(resource: &ResourcePartition, device: &mut NodeDevice, nodes: Nodes, out: &mut Devices) {
-    let shared_nic = resource.kind == ResourceKind::SharedNic;
-    let cdi_id = cdi_id(resource.kind, &device.id);
-    device.cdi_devices = [cdi::qualified(&cdi_id)]
-        .into_iter()
-        .chain(nodes.toolkit)
-        .collect();
-    out.cdi.push(cdi::device(&cdi_id, nodes.own, !shared_nic));
-    if !shared_nic {
-        out.pair_files
-            .insert(cdi::pair_file(&cdi_id), description(resource, device));
-    }
+/// The kubelet merges the variables of all resources of a container, so only pairs have these.
+fn topology_variable(inject: &Inject) -> Option<EnvVar> {
+    inject.nccl_topo_file.then(|| EnvVar {
+        name: "NCCL_TOPO_FILE".to_owned(),
+        value: cdi::topology_file(),
+    })
+}
+
+/// Destructured without `..`: a new variable cannot be forgotten.
+fn nic_lists(inject: &Inject) -> impl Iterator<Item = NicList> {
+    let Inject {
+        nccl_topo_file: _,
+        nccl_ib_hca,
+        ucx_net_devices,
+        nvshmem_hca_list,
+    } = *inject;
+    let lists = [
+        (nccl_ib_hca, "NCCL_IB_HCA", NicListForm::Exact),
+        (nvshmem_hca_list, "NVSHMEM_HCA_LIST", NicListForm::Ports),
+        (ucx_net_devices, "UCX_NET_DEVICES", NicListForm::Ports),
+    ];
+    let asked = lists.into_iter().filter(|(asked, ..)| *asked);
+    asked.map(|(_, name, form)| NicList {
+        name: name.to_owned(),
+        form,
+    })
 }
 
 fn description(resource: &ResourcePartition, device: &NodeDevice) -> String {

@@ -3,6 +3,7 @@
 //! A kubelet that has just started answers before its plugins have registered and its pods are admitted again: what it
 //! shows is there, and what it does not show may still be there. So a young kubelet proves presence, never absence.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -36,6 +37,7 @@ pub struct Evidence {
     answer: Result<KubeletDevices, String>,
     socket: Option<SocketId>,
     settled: bool,
+    plugins: BTreeSet<String>,
 }
 
 impl Evidence {
@@ -46,6 +48,7 @@ impl Evidence {
             answer: Err(why.into()),
             socket: None,
             settled: false,
+            plugins: BTreeSet::new(),
         }
     }
 
@@ -69,7 +72,20 @@ impl Evidence {
             answer: Ok(devices),
             settled: age.is_some_and(|age| age >= SETTLE),
             socket,
+            plugins: BTreeSet::new(),
         }
+    }
+
+    /// The same with the resources of NVIDIA's plugins that listen in the kubelet's directory.
+    #[must_use]
+    pub fn beside(self, plugins: BTreeSet<String>) -> Self {
+        Self { plugins, ..self }
+    }
+
+    /// Resources of NVIDIA's plugins that listen in the kubelet's directory, registered or not.
+    #[must_use]
+    pub fn plugins(&self) -> &BTreeSet<String> {
+        &self.plugins
     }
 
     /// What is there for certain; others may be there too.

@@ -31,8 +31,6 @@ macro_rules! findings {
 }
 
 findings! {
-    /// A field is set whose effect is not built yet.
-    NotYetSupported = "NOT_YET_SUPPORTED", Warning;
     /// A field has a value that cannot be carried out.
     InvalidSpec = "INVALID_SPEC", Warning;
     /// Part of the host could not be read.

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::node::Finding;
+use crds::node::{Finding, OtherAdvertiser};
 use topology::machine::Machine;
 use topology::pci::PciAddress;
 
+use crate::evidence::Evidence;
 use crate::findings::FindingId;
 use crate::podresources::{Holder, KubeletDevices};
 
@@ -89,6 +90,79 @@ pub fn seen(kubelet: &KubeletDevices, own: &BTreeSet<String>, gpus: &[DriverGpu]
         }
     }
     seen
+}
+
+/// Who advertises GPUs under a name of ours. `offered` are the ids that we may have on offer; `None` where nobody knows.
+///
+/// The kubelet does not tell whose a device is. What it offers and we do not is another's; and a socket where NVIDIA's
+/// plugin listens is one of which it may offer all GPUs.
+#[must_use]
+pub fn namesakes(
+    evidence: &Evidence,
+    own: &BTreeSet<String>,
+    offered: Option<&BTreeSet<String>>,
+    gpus: &[DriverGpu],
+) -> Seen {
+    let mut seen = Seen::new();
+    for resource in own {
+        let shown = evidence
+            .shown()
+            .and_then(|kubelet| kubelet.allocatable.get(resource));
+        let strange = shown
+            .into_iter()
+            .flatten()
+            .filter(|id| offered.is_some_and(|ours| !ours.contains(*id)));
+        let mut named: BTreeSet<&String> =
+            strange.flat_map(|id| meant(resource, id, gpus)).collect();
+        if evidence.plugins().contains(resource) {
+            named.extend(gpus.iter().map(|gpu| &gpu.uuid));
+        }
+        for uuid in named {
+            seen.entry(uuid.clone())
+                .or_default()
+                .insert(resource.clone(), None);
+        }
+    }
+    seen
+}
+
+/// The resource that NVIDIA's plugin, or GKE's build of it, serves on a socket of this name: `nvidia-gpu.sock` for
+/// `nvidia.com/gpu` (`internal/plugin/server.go` of NVIDIA/k8s-device-plugin), `nvidiaGPU-<time>.sock`
+/// (`pkg/gpu/nvidia/manager.go` of GoogleCloudPlatform/container-engine-accelerators).
+#[must_use]
+pub fn resource_of_socket(name: &str) -> Option<String> {
+    let base = name.strip_suffix(".sock")?;
+    match base.strip_prefix("nvidia-") {
+        Some(resource) if !resource.is_empty() => Some(format!("nvidia.com/{resource}")),
+        Some(_) => None,
+        None => base
+            .starts_with("nvidiaGPU-")
+            .then(|| "nvidia.com/gpu".to_owned()),
+    }
+}
+
+/// Other advertisers, for the operator.
+#[must_use]
+pub fn advertisers(
+    memory: &ForeignMemory,
+    kubelet: Option<&KubeletDevices>,
+) -> Vec<OtherAdvertiser> {
+    let mut gpus: BTreeMap<&str, u32> = BTreeMap::new();
+    for (resource, _) in memory.entries() {
+        *gpus.entry(resource).or_default() += 1;
+    }
+    let partitioned = |resource: &str| {
+        let mut shown = kubelet
+            .into_iter()
+            .flat_map(|kubelet| ids(kubelet, resource));
+        shown.any(|(id, _)| id.contains("::") || id.starts_with("MIG-"))
+    };
+    let advertiser = |(resource, gpus): (&str, u32)| OtherAdvertiser {
+        partitioned: partitioned(resource),
+        resource: resource.to_owned(),
+        gpus,
+    };
+    gpus.into_iter().map(advertiser).collect()
 }
 
 /// UUID → one who advertises it: who is shown before who is remembered.

@@ -2,6 +2,7 @@
 //! agent wrote before. Writes nothing. What cannot be read is a finding, never a failed cycle; only a host without a
 //! boot id is one, because nothing could be told from another boot, and a host that cannot be read in time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crds::node::Finding;
@@ -10,12 +11,14 @@ use host::facts::{Facts, facts};
 use host::machine::Options;
 use host::root::Root;
 use k8s_openapi::jiff::Timestamp;
+use tokio::net::UnixStream;
 use topology::fact::Fact;
 use topology::machine::Machine;
 
 use crate::asked::Asked;
 use crate::evidence::Evidence;
 use crate::findings::FindingId;
+use crate::foreign;
 use crate::host_state::{HostState, NoBootId};
 use crate::injection::{self, Injection};
 use crate::job;
@@ -31,6 +34,9 @@ use crate::tools::Tools;
 
 /// How long reading the host may take; it takes milliseconds as a rule.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// How long another device plugin may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(1);
 
 /// Why nothing can be decided.
 #[derive(Debug, thiserror::Error)]
@@ -148,15 +154,37 @@ async fn ask_kubelet(settings: &Settings, session: &mut Session, now: Timestamp)
         Ok(real) => settings.root.join(&real),
         Err(error) => return Evidence::silent(error.chain()),
     };
+    let plugins = nvidia_plugins(settings).await;
     let before = podresources::socket_id(&socket);
     let deadline = podresources::DEADLINE;
     match session.connection.ask(&socket, deadline).await {
         Ok(devices) => {
             let sockets = [before, podresources::socket_id(&socket)];
-            Evidence::answered(devices, sockets, session.socket(), now)
+            Evidence::answered(devices, sockets, session.socket(), now).beside(plugins)
         }
-        Err(error) => Evidence::silent(chain(&error)),
+        Err(error) => Evidence::silent(chain(&error)).beside(plugins),
     }
+}
+
+/// Resources of NVIDIA's plugins that listen in the kubelet's directory. A plugin that ended leaves at most a socket
+/// that nobody listens at. Nothing is asked of them: a second reader of their list would take news from the kubelet.
+async fn nvidia_plugins(settings: &Settings) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    // Links of the host are followed inside the host's root, as for the kubelet's socket.
+    let Ok(folder) = settings.root.resolve(&settings.device_plugins()) else {
+        return found;
+    };
+    for name in settings.root.list_dir(&folder).unwrap_or_default() {
+        let Some(resource) = foreign::resource_of_socket(&name) else {
+            continue;
+        };
+        let path = settings.root.join(&format!("{folder}/{name}"));
+        let connected = tokio::time::timeout(CONNECT, UnixStream::connect(path)).await;
+        if matches!(connected, Ok(Ok(_))) {
+            found.insert(resource);
+        }
+    }
+    found
 }
 
 /// An error and its causes on one line.

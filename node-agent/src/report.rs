@@ -33,6 +33,8 @@ const NIC_ROWS: usize = 64;
 const NETDEVS: usize = 4;
 /// Most addresses of others in a status.
 const ADDRESSES: usize = 32;
+/// Most other advertisers in a status.
+const OTHERS: usize = 16;
 /// Longest reason of a pair.
 const REASON: usize = 96;
 
@@ -63,6 +65,7 @@ pub fn status(
         pairs: pairs(decision),
         nics: nics(desired, decision),
         addresses_in_use: addresses_in_use(decision),
+        other_advertisers: decision.others.iter().take(OTHERS).cloned().collect(),
         findings: Vec::new(),
         plan: plan(desired, decision)?,
         maintenance: maintenance(decision),

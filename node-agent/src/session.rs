@@ -73,7 +73,7 @@ impl Session {
             last.kept.clone_from(&decision.kept);
         }
         last.cdi.clone_from(&decision.cdi);
-        last.node_file = Some(decision.node_file.clone());
+        last.node_file = Some(decision.for_plugin());
         last.memory = applied.memory.clone();
     }
 }

@@ -84,6 +84,12 @@ impl Settings {
         ["/etc/cdi", "/var/run/cdi", &self.cdi_dir].into()
     }
 
+    /// The kubelet's directory of device plugins.
+    #[must_use]
+    pub fn device_plugins(&self) -> String {
+        format!("{}/device-plugins", self.kubelet_root.trim_end_matches('/'))
+    }
+
     /// The kubelet's podresources socket.
     #[must_use]
     pub fn kubelet_socket(&self) -> String {

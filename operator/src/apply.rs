@@ -33,6 +33,8 @@ pub struct Applied {
     pub assigned: usize,
     /// Nodes whose labels changed.
     pub labelled: usize,
+    /// Nodes whose other device plugin was switched off or on.
+    pub switched: usize,
     /// Nodes whose taint was taken away.
     pub untainted: usize,
     /// `GpuRdmaNodes` deleted.
@@ -75,9 +77,12 @@ async fn write(
         prune,
         gpu_nodes,
         labels,
+        switches,
         untaint,
         forget,
         maintenance,
+        // Said in the status; what is to be done is in the switches.
+        takeover: _,
         // Said in the status; what of it is new is in the objects.
         network: _,
     } = changes;
@@ -106,6 +111,11 @@ async fn write(
         (change.node.clone(), request)
     });
     applied.labelled = each(failures, labels).await;
+    let switches = switches.iter().map(|switch| {
+        let request = kube_io::switch_gpu_plugin(client, switch);
+        (switch.node.clone(), request)
+    });
+    applied.switched = each(failures, switches).await;
     let untaint = untaint
         .iter()
         .map(|node| (node.clone(), kube_io::set_taint(client, node, false)));

@@ -34,6 +34,8 @@ pub const APPLIED_HASH: &str = "gpurdma.dev/applied-hash";
 
 /// Value of [`COMPONENT_LABEL`] of a driver.
 pub const DRIVER_ROLE: &str = "driver";
+/// Component label of the device plugin's pods.
+pub const PLUGIN_ROLE: &str = "plugin";
 
 /// Name of the agent's DaemonSet.
 pub const AGENT: &str = "gpu-rdma-agent";

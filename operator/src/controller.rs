@@ -177,6 +177,7 @@ async fn converge(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Ac
         validated: &findings.validated,
         assignments: &findings.assignments,
         maintenance: &findings.changes.maintenance,
+        takeover: &findings.changes.takeover,
         network: findings.changes.network.as_ref(),
         failure: failure.as_deref(),
     };
@@ -295,6 +296,13 @@ async fn release(cluster: &Arc<GpuRdmaCluster>, context: &Context) -> Result<Act
 fn waits_for(changes: &Changes) -> Option<String> {
     if !changes.is_empty() {
         return None;
+    }
+    if let Some((node, standing)) = changes.takeover.first_key_value() {
+        return Some(format!(
+            "The cluster stays until the GPUs of {} are with the other device plugin again. {node}: {} With spec.devicePlugin.giveBack false they stay as they are.",
+            listed(&changes.takeover.keys().collect::<Vec<_>>()),
+            standing.message
+        ));
     }
     let nodes: Vec<_> = changes
         .maintenance

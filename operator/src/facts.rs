@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use crds::names::{DO_NOT_DISRUPT, DRIVER_LABEL, MAINTENANCE_TAINT};
+use crds::names::{DO_NOT_DISRUPT, DRIVER_LABEL, GPU_PLUGIN_WAS, MAINTENANCE_TAINT};
 use k8s_openapi::api::core::v1::{
     Container, Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Pod, PodCondition, PodSpec,
     PodStatus,
@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 use crate::components::{
-    COMPONENT_LABEL, DRIVER_ROLE, MANAGED_BY_LABEL, MANAGER, NAME, NAME_LABEL, TEMPLATE_HASH,
+    COMPONENT_LABEL, DRIVER_ROLE, MANAGED_BY_LABEL, MANAGER, NAME, NAME_LABEL, PLUGIN_ROLE,
+    TEMPLATE_HASH,
 };
 use crate::quantity;
 use crate::rollout::Stays;
@@ -36,6 +37,8 @@ pub struct NodeFacts {
     pub uid: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// What the label of the other device plugin said before it was switched off here.
+    pub gpu_plugin_was: Option<String>,
     /// Whether it has our maintenance taint.
     pub tainted: bool,
     /// Whether someone cordoned it.
@@ -58,6 +61,7 @@ impl NodeFacts {
         Self {
             uid: node.uid().unwrap_or_default(),
             labels: node.labels().clone(),
+            gpu_plugin_was: node.annotations().get(GPU_PLUGIN_WAS).cloned(),
             tainted: taints.iter().any(|taint| taint.key == MAINTENANCE_TAINT),
             cordoned: node
                 .spec
@@ -100,6 +104,8 @@ pub struct PodFacts {
     pub resources: BTreeSet<String>,
     /// What it is to a driver DaemonSet, where its labels are those of a driver pod of ours.
     pub driver: Option<DriverPod>,
+    /// Whether its labels are those of a device plugin of ours.
+    pub plugin: bool,
     /// Why maintenance must not evict it.
     pub stays: Option<Stays>,
 }
@@ -131,8 +137,15 @@ impl PodFacts {
             node,
             resources: extended_resources(pod),
             driver: driver_pod(pod),
+            plugin: is_ours(pod, PLUGIN_ROLE),
             stays: stays(pod),
         })
+    }
+
+    /// Whether it asks for devices, or is a driver or a device plugin.
+    #[must_use]
+    pub fn is_relevant(&self) -> bool {
+        !self.resources.is_empty() || self.driver.is_some() || self.plugin
     }
 
     /// `namespace/name`.
@@ -196,8 +209,7 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
 }
 
 fn driver_pod(pod: &Pod) -> Option<DriverPod> {
-    let has = |(key, value): (&str, &str)| pod.labels().get(key).is_some_and(|is| is == value);
-    if !DRIVER_LABELS.into_iter().all(has) {
+    if !is_ours(pod, DRIVER_ROLE) {
         return None;
     }
     Some(DriverPod {
@@ -210,6 +222,12 @@ fn driver_pod(pod: &Pod) -> Option<DriverPod> {
         ready: is_ready(pod),
         deleting: pod.metadata.deletion_timestamp.is_some(),
     })
+}
+
+/// Whether a pod's labels are those of a component of ours.
+fn is_ours(pod: &Pod, component: &str) -> bool {
+    let has = |key: &str, value: &str| pod.labels().get(key).is_some_and(|is| is == value);
+    has(NAME_LABEL, NAME) && has(MANAGED_BY_LABEL, MANAGER) && has(COMPONENT_LABEL, component)
 }
 
 fn is_ready(pod: &Pod) -> bool {
@@ -226,7 +244,8 @@ fn is_ready(pod: &Pod) -> bool {
 /// Drops from a node what nobody here reads.
 pub fn strip_node(node: &mut Node) {
     node.metadata.managed_fields = None;
-    node.metadata.annotations = None;
+    node.annotations_mut()
+        .retain(|key, _| key == GPU_PLUGIN_WAS);
     let ready = readiness(node).map(|ready| NodeCondition {
         type_: ready.type_.clone(),
         status: ready.status.clone(),

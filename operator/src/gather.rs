@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub gpu_nodes: BTreeMap<String, Arc<GpuRdmaNode>>,
     /// Nodes that are left as they are: their `GpuRdmaNode` cannot be read.
     pub skipped: BTreeSet<String>,
-    /// Pods that ask for devices or are drivers, by node.
+    /// Pods that ask for devices or are drivers or device plugins of ours, by node.
     pub pods: BTreeMap<String, Vec<PodFacts>>,
     /// DaemonSets of the operator, by name.
     pub daemon_sets: BTreeMap<String, Arc<DaemonSet>>,
@@ -176,18 +176,19 @@ pub fn facts_by_name(nodes: &[Arc<Node>]) -> BTreeMap<String, NodeFacts> {
         .collect()
 }
 
-/// Facts of the pods that ask for devices or are drivers, by node, in the order of their names. A driver pod is ours
-/// in our namespace only.
+/// Facts of the pods that ask for devices or are ours, by node, in the order of their names. A pod is ours in our
+/// namespace only.
 #[must_use]
 pub fn by_node(pods: &[Arc<Pod>], namespace: &str) -> BTreeMap<String, Vec<PodFacts>> {
     let mut result: BTreeMap<String, Vec<PodFacts>> = BTreeMap::new();
-    let relevant = |facts: &PodFacts| !facts.resources.is_empty() || facts.driver.is_some();
     let ours = |mut facts: PodFacts| {
-        facts.driver = facts.driver.filter(|_| facts.namespace == namespace);
+        let here = facts.namespace == namespace;
+        facts.driver = facts.driver.filter(|_| here);
+        facts.plugin &= here;
         facts
     };
     let facts = pods.iter().filter_map(|pod| PodFacts::of(pod)).map(ours);
-    for facts in facts.filter(relevant) {
+    for facts in facts.filter(PodFacts::is_relevant) {
         result.entry(facts.node.clone()).or_default().push(facts);
     }
     for pods in result.values_mut() {

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crds::GpuRdmaNode;
-use crds::names::MAINTENANCE_TAINT;
-use crds::names::ROLLOUT_MANAGER;
+use crds::names::{GPU_PLUGIN_LABEL, GPU_PLUGIN_WAS, MAINTENANCE_TAINT, ROLLOUT_MANAGER};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
@@ -14,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::takeover::Switch;
 
 /// Field manager of what the operator writes outside the kinds' own managers.
 pub const MANAGER: &str = "gpurdma-operator";
@@ -126,6 +126,41 @@ pub async fn annotate(
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         Err(error) => Err(failed("annotate", describe::<GpuRdmaNode>(node))(error)),
+    }
+}
+
+/// Switches the other device plugin of a node off or on. Label and annotation change together, and only while the label
+/// is as it was seen: its owner writes it too.
+pub async fn switch_gpu_plugin(client: &Client, switch: &Switch) -> Result<(), Error> {
+    let api = Api::<Node>::all(client.clone());
+    let name = switch.node.as_str();
+    let object = api.get_metadata_opt(name).await;
+    let Some(object) = object.map_err(failed("read", describe::<Node>(name)))? else {
+        return Ok(());
+    };
+    let changed = || Error::NodeChanged {
+        node: name.to_owned(),
+    };
+    if object.labels().get(GPU_PLUGIN_LABEL) != switch.seen.as_ref() {
+        return Err(changed());
+    }
+    let patch = json!({"metadata": {
+        "resourceVersion": object.resource_version(),
+        "labels": {GPU_PLUGIN_LABEL: switch.label},
+        "annotations": {GPU_PLUGIN_WAS: switch.was},
+    }});
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match api
+        .patch_metadata(name, &params, &Patch::Merge(patch))
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Err(changed()),
+        Err(error) => Err(failed("label", describe::<Node>(name))(error)),
     }
 }
 

@@ -36,6 +36,7 @@ pub mod run;
 pub mod status;
 pub mod stores;
 pub mod supported;
+pub mod takeover;
 pub mod uninstall;
 pub mod validate;
 pub mod views;

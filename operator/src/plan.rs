@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crds::cluster::Mode;
 use crds::names::PLUGIN_LABEL;
-use crds::node::NodeConfig;
+use crds::node::{GpuPlugin, NodeConfig};
 use crds::{GpuRdmaNode, GpuRdmaNodeSpec};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -19,6 +19,7 @@ use crate::facts::NodeFacts;
 use crate::gather::{SELECTOR_ANNOTATION, Snapshot};
 use crate::network::{Given, Network, network};
 use crate::rollout::{self, Decision, Policy};
+use crate::takeover::{self, Step, Switch};
 use crate::validate::{Cluster, Validated};
 use crate::views;
 
@@ -63,12 +64,16 @@ pub struct Changes {
     pub gpu_nodes: Vec<GpuRdmaNode>,
     /// Node labels to change.
     pub labels: Vec<LabelChange>,
+    /// Other device plugins to switch off or on.
+    pub switches: Vec<Switch>,
     /// Nodes that left and still have our taint.
     pub untaint: Vec<String>,
     /// `GpuRdmaNodes` of nodes that left.
     pub forget: Vec<String>,
     /// Maintenance of the cluster's nodes.
     pub maintenance: Vec<Decision>,
+    /// Where nodes stand whose GPUs another device plugin has or had: what is to be done is in `switches`.
+    pub takeover: BTreeMap<String, takeover::Standing>,
     /// Rails and addresses of a living cluster's nodes: what of them is new is in `gpu_nodes`.
     pub network: Option<Network>,
 }
@@ -82,15 +87,18 @@ impl Changes {
             prune,
             gpu_nodes,
             labels,
+            switches,
             untaint,
             forget,
             maintenance,
+            takeover: _,
             network: _,
         } = self;
         daemon_sets.is_empty()
             && prune.is_empty()
             && gpu_nodes.is_empty()
             && labels.is_empty()
+            && switches.is_empty()
             && untaint.is_empty()
             && forget.is_empty()
             && maintenance.iter().all(Decision::is_empty)
@@ -107,13 +115,17 @@ impl Changes {
             prune,
             gpu_nodes: _,
             labels,
+            switches,
             untaint,
             forget,
             maintenance,
+            takeover,
             network: _,
         } = self;
         prune.is_empty()
             && labels.is_empty()
+            && switches.is_empty()
+            && takeover.is_empty()
             && untaint.is_empty()
             && forget.is_empty()
             && maintenance.is_empty()
@@ -183,23 +195,53 @@ fn join(
     network: &Network,
     changes: &mut Changes,
 ) {
+    let views: Vec<_> = members
+        .iter()
+        .filter_map(|name| takeover_view(snapshot, name))
+        .collect();
+    let mut takeover = takeover::members(cluster, &views);
     for name in members {
         let Some(facts) = snapshot.nodes.get(*name) else {
             continue;
         };
+        let step = takeover.remove(*name).unwrap_or_default();
         let existing = snapshot.gpu_nodes.get(*name).map(AsRef::as_ref);
         let given = network.given.get(*name).cloned().unwrap_or_default();
-        let desired = gpu_node(cluster, name, facts, given);
+        let mut desired = gpu_node(cluster, name, facts, given);
+        desired.spec.gpu_plugin = step.told;
         if existing.is_none_or(|existing| differs(existing, &desired)) {
             changes.gpu_nodes.push(desired);
         }
-        if let Some(labels) = plugin_label(cluster, existing, facts) {
+        if let Some(labels) = plugin_label(cluster, existing, facts, step.plugin_leaves) {
             changes.labels.push(LabelChange {
                 node: (*name).to_owned(),
                 labels,
             });
         }
+        changes.note(name, step);
     }
+}
+
+impl Changes {
+    /// Takes over what is to be done with the other device plugin of a node.
+    fn note(&mut self, node: &str, step: Step) {
+        self.switches.extend(step.switch);
+        let standing = step.standing.map(|standing| (node.to_owned(), standing));
+        self.takeover.extend(standing);
+    }
+}
+
+fn takeover_view<'a>(snapshot: &'a Snapshot, name: &'a str) -> Option<takeover::View<'a>> {
+    Some(takeover::View {
+        name,
+        facts: snapshot.nodes.get(name)?,
+        object: snapshot.gpu_nodes.get(name).map(AsRef::as_ref),
+        pods: snapshot
+            .pods
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default(),
+    })
 }
 
 /// The `GpuRdmaNode` as the assignment writes it: everything but `spec.maintenance`.
@@ -212,6 +254,7 @@ fn gpu_node(cluster: &Cluster, name: &str, facts: &NodeFacts, given: Given) -> G
         paused: cluster.paused,
         install_hash: cluster.install_hash.clone(),
         restore: false,
+        gpu_plugin: GpuPlugin::AsFound,
         config: NodeConfig {
             rails,
             addresses,
@@ -256,14 +299,18 @@ fn differs(existing: &GpuRdmaNode, desired: &GpuRdmaNode) -> bool {
 }
 
 /// The change of the plugin's label, if any. Paused keeps what is there; a node gets the plugin once its agent has
-/// reported hardware for it, and keeps one that it has.
+/// reported hardware for it, and keeps one that it has, unless it `leaves` for another device plugin.
 fn plugin_label(
     cluster: &Cluster,
     existing: Option<&GpuRdmaNode>,
     facts: &NodeFacts,
+    leaves: bool,
 ) -> Option<Labels> {
     let now = facts.labels.get(PLUGIN_LABEL).map(String::as_str);
     let applicable = existing.is_some_and(views::is_applicable);
+    if leaves {
+        return now.map(|_| Labels::from([(PLUGIN_LABEL, None)]));
+    }
     match (cluster.paused, cluster.mode, now) {
         (true, _, _)
         | (false, Mode::Enforce, Some("true"))

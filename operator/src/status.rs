@@ -17,6 +17,7 @@ use crate::gather::Snapshot;
 use crate::kube_io::{self, MANAGER};
 use crate::network::Network;
 use crate::rollout::Decision;
+use crate::takeover;
 use crate::validate::Validated;
 
 mod standing;
@@ -44,6 +45,8 @@ pub struct Inputs<'a> {
     pub assignments: &'a Assignments,
     /// Maintenance of the cluster's nodes.
     pub maintenance: &'a [Decision],
+    /// Nodes whose GPUs another device plugin has or had.
+    pub takeover: &'a BTreeMap<String, takeover::Standing>,
     /// Rails and addresses of the cluster's nodes; none where nothing was decided about them.
     pub network: Option<&'a Network>,
     /// Why this reconciliation could not write everything.
@@ -133,6 +136,7 @@ fn standings(inputs: Inputs<'_>, name: &str) -> Vec<Standing> {
                 node,
                 object,
                 decisions.get(node).copied(),
+                inputs.takeover.get(node),
                 problem(node),
             )
         })

@@ -2,11 +2,12 @@
 //! objects, CRDs, driver pods and the hosts' settings stay. Every step may be repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use crds::GpuRdmaCluster;
-use crds::names::{DRIVER_LABEL, FINALIZER, PLUGIN_LABEL};
+use crds::names::{DRIVER_LABEL, FINALIZER, GPU_PLUGIN_LABEL, PLUGIN_LABEL};
+use crds::{GpuRdmaCluster, GpuRdmaNode};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -18,8 +19,10 @@ use serde_json::{Value, json};
 
 use crate::components::{COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER};
 use crate::facts::{DRIVER_LABELS, NodeFacts, PodFacts};
+use crate::gather::by_node;
 use crate::install::policy;
 use crate::kube_io;
+use crate::takeover::{self, View};
 
 const OPERATOR: &str = "gpu-rdma-operator";
 /// How long the operator may take to end.
@@ -33,6 +36,7 @@ pub async fn uninstall(namespace: &str) -> anyhow::Result<()> {
     stop_operator(&client, namespace).await?;
     delete_daemon_sets(&client, namespace).await?;
     clean_nodes(&client, namespace).await?;
+    give_back(&client, namespace).await?;
     release_clusters(&client).await?;
     delete_policy(&client).await?;
     tracing::info!("uninstalled; GpuRdmaClusters, GpuRdmaNodes and CRDs stay");
@@ -109,6 +113,76 @@ async fn clean_nodes(client: &Client, namespace: &str) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The other device plugins that were switched off come back, where nothing speaks against it any more: our plugins may
+/// still be on their way out, and what pods hold is for a person.
+async fn give_back(client: &Client, namespace: &str) -> anyhow::Result<()> {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let waiting = give_back_once(client, namespace).await?;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        if tokio::time::Instant::now() > deadline {
+            for (node, why) in waiting {
+                tracing::warn!(
+                    node,
+                    label = GPU_PLUGIN_LABEL,
+                    "not given back: {why} Set the label to \"true\" then"
+                );
+            }
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Nodes that are not given back yet, and why.
+async fn give_back_once(
+    client: &Client,
+    namespace: &str,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let everything = ListParams::default();
+    let nodes = Api::<Node>::all(client.clone()).list(&everything).await;
+    let nodes = nodes.context("cannot list nodes")?.items;
+    let facts = nodes
+        .iter()
+        .map(|node| (node.name_any(), NodeFacts::of(node)));
+    let taken: Vec<_> = facts
+        .filter(|(_, facts)| facts.gpu_plugin_was.is_some())
+        .collect();
+    let mut waiting = BTreeMap::new();
+    if taken.is_empty() {
+        return Ok(waiting);
+    }
+    let pods = Api::<Pod>::all(client.clone()).list(&everything).await;
+    let pods: Vec<_> = pods
+        .context("cannot list pods")?
+        .items
+        .into_iter()
+        .map(Arc::new)
+        .collect();
+    let pods = by_node(&pods, namespace);
+    let objects = Api::<GpuRdmaNode>::all(client.clone());
+    for (name, facts) in &taken {
+        let object = objects.get_opt(name).await.unwrap_or_default();
+        let view = View {
+            name,
+            facts,
+            object: object.as_ref(),
+            pods: pods.get(name).map(Vec::as_slice).unwrap_or_default(),
+        };
+        let Some(step) = takeover::leaving(&view, None) else {
+            continue;
+        };
+        match (step.switch, step.standing) {
+            (Some(switch), _) => kube_io::switch_gpu_plugin(client, &switch).await?,
+            (None, Some(standing)) => drop(waiting.insert(name.clone(), standing.message)),
+            (None, None) => {}
+        }
+    }
+    Ok(waiting)
 }
 
 /// Nodes with a driver pod that stays.

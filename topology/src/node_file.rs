@@ -17,7 +17,7 @@ pub use codec::NodeFileError;
 pub use devices::devices;
 
 /// The schema that this code writes.
-pub const SCHEMA: &str = "1.1";
+pub const SCHEMA: &str = "1.2";
 
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct NodeResource {
     pub unhealthy_on_nic_down: bool,
     /// Environment for every container that gets a device, in the order of the names.
     pub envs: Vec<EnvVar>,
+    /// Variables that list the NICs of a container's devices, in the order of the names; empty in files before 1.2.
+    #[serde(default)]
+    pub nic_lists: Vec<NicList>,
     /// Devices in the order of their ids.
     pub devices: Vec<NodeDevice>,
 }
@@ -65,6 +68,27 @@ pub struct EnvVar {
     pub name: String,
     /// Value.
     pub value: String,
+}
+
+/// A variable that lists the NICs of a container's devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NicList {
+    /// Name.
+    pub name: String,
+    /// How its readers want the list.
+    pub form: NicListForm,
+}
+
+/// How a library wants a list of NICs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NicListForm {
+    /// `=mlx5_0:1,mlx5_3:1`: without the sign NCCL takes each name for the beginning of one
+    /// (<https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-hca>).
+    Exact,
+    /// `mlx5_0:1,mlx5_3:1`: UCX and NVSHMEM; UCX wants the port.
+    Ports,
 }
 
 /// One device on the kubelet's wire.

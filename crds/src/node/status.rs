@@ -43,6 +43,10 @@ pub struct GpuRdmaNodeStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 64)))]
     pub addresses_in_use: Vec<String>,
+    /// Device plugins of others that hand out GPUs of this node, or did minutes ago.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["resource"]))]
+    pub other_advertisers: Vec<OtherAdvertiser>,
     /// What is wrong, worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -187,6 +191,20 @@ impl NicStatus {
             rate: self.rate,
         }
     }
+}
+
+/// A device plugin of someone else that hands out GPUs of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherAdvertiser {
+    /// Extended resource, `nvidia.com/gpu`.
+    #[schemars(length(max = 253))]
+    pub resource: String,
+    /// GPUs that it names.
+    pub gpus: u32,
+    /// Whether it hands out parts of GPUs: MIG devices, or copies for time slicing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partitioned: bool,
 }
 
 /// Something that is wrong or worth knowing.

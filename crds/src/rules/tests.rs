@@ -9,8 +9,8 @@ use kube::core::cel::{ErrorKind, ValidationError, Validator};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::GpuRdmaCluster;
 use crate::crds;
-use crate::{GpuRdmaCluster, not_yet_supported};
 
 mod hostile;
 
@@ -224,8 +224,6 @@ fn examples_are_accepted() {
     for file in files("examples") {
         let value: Value = serde_yaml::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(failures(&schema, &value), [], "{}", file.display());
-        let cluster: GpuRdmaCluster = serde_json::from_value(value).unwrap();
-        let unbuilt = not_yet_supported(&cluster.spec);
-        assert_eq!(unbuilt, [""; 0], "{}", file.display());
+        serde_json::from_value::<GpuRdmaCluster>(value).unwrap();
     }
 }

@@ -231,3 +231,51 @@ proptest! {
         }
     }
 }
+
+fn listed(change: impl FnOnce(&mut topology::node_file::NodeResource)) -> BTreeMap<String, String> {
+    let lists = [("EXACT", NicListForm::Exact), ("PORTS", NicListForm::Ports)];
+    let resource = resource(|spec| {
+        spec.nic_lists = lists
+            .map(|(name, form)| topology::node_file::NicList {
+                name: name.to_owned(),
+                form,
+            })
+            .to_vec();
+        change(spec);
+    });
+    one(&resource, sample::ids(&[2, 0])).envs
+}
+
+#[test]
+fn each_library_gets_the_nics_of_the_container_in_its_own_form() {
+    let envs = listed(|_| {});
+    assert_eq!(envs["EXACT"], "=mlx5_0:1,mlx5_2:1");
+    assert_eq!(envs["PORTS"], "mlx5_0:1,mlx5_2:1");
+}
+
+#[test]
+fn a_nic_of_two_pairs_is_listed_once_and_every_port_of_it() {
+    let envs = listed(|spec| {
+        spec.devices[2].nics = spec.devices[0].nics.clone();
+        for device in [0, 2] {
+            spec.devices[device].nics[0].ports = vec![1, 2];
+        }
+    });
+    assert_eq!(envs["PORTS"], "mlx5_0:1,mlx5_0:2");
+}
+
+#[test]
+fn without_a_known_port_there_is_no_list_that_needs_one() {
+    let envs = listed(|spec| spec.devices[2].nics[0].ports.clear());
+    assert_eq!(envs["EXACT"], "=mlx5_0:1,mlx5_2");
+    assert!(!envs.contains_key("PORTS"));
+    let none = listed(|spec| {
+        for device in &mut spec.devices {
+            device.nics.clear();
+        }
+    });
+    assert!(
+        !none.contains_key("EXACT"),
+        "an empty list would forbid all NICs"
+    );
+}

@@ -66,11 +66,7 @@ async fn a_second_plugin_waits_until_the_first_is_gone() {
 async fn a_resource_that_comes_into_the_file_is_registered_and_one_that_leaves_is_closed() {
     let node = Node::with(&sample::node_file(2));
     let kubelet = Kubelet::start(&node.kubelet_dir());
-    let quiet = Duration::from_millis(200);
-    let plugin = node.start_with(device_plugin::timing::Timing {
-        quiet,
-        ..Node::timing()
-    });
+    let plugin = node.start();
     kubelet.until_devices(RESOURCE, 2).await;
     let mut file = sample::node_file(2);
     file.resources.push(sample::resource("rdma/gpu", 1));
@@ -80,6 +76,26 @@ async fn a_resource_that_comes_into_the_file_is_registered_and_one_that_leaves_i
     kubelet
         .until("one socket", |_| (node.sockets().len() == 1).then_some(()))
         .await;
+    kubelet.until_devices(RESOURCE, 2).await;
+    plugin.stop().await;
+}
+
+/// Another plugin may have had the name in between, and the kubelet asks the one that registered last.
+#[tokio::test]
+async fn a_resource_that_comes_back_into_the_file_is_registered_anew() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let plugin = node.start();
+    kubelet.until_devices(RESOURCE, 2).await;
+    let mut without = sample::node_file(2);
+    without.resources.clear();
+    node.write(&without);
+    kubelet
+        .until("no socket", |_| node.sockets().is_empty().then_some(()))
+        .await;
+    node.write(&sample::node_file(2));
+    let registrations = kubelet.until_registrations(2).await;
+    assert_ne!(registrations[0].endpoint, registrations[1].endpoint);
     kubelet.until_devices(RESOURCE, 2).await;
     plugin.stop().await;
 }

@@ -41,6 +41,7 @@ pub(crate) fn resource(name: &str, count: usize) -> NodeResource {
         hold_down_seconds: 30,
         stable_up_seconds: 60,
         unhealthy_on_nic_down: true,
+        nic_lists: Vec::new(),
         envs: vec![EnvVar {
             name: "NCCL_IB_HCA".to_owned(),
             value: "=mlx5_0".to_owned(),

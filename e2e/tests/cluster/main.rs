@@ -18,3 +18,4 @@ mod pods;
 mod restarts;
 mod states;
 mod support;
+mod takeover;

@@ -1,10 +1,13 @@
 //! Pods get the pairs that PCIe says they should get, and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use e2e::cluster::Cluster;
+use e2e::progress;
 use e2e::scenario::{self, Granted, Pair};
+use serde_json::json;
 
-use super::support::{DGX_2, DGX_A100, Pods, cluster, expected};
+use super::support::{DGX_2, DGX_A100, Pods, cluster, enforce, expected};
 
 /// Every granted pair is one that the machine file says, and its device nodes are there, and no others.
 fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
@@ -124,4 +127,63 @@ fn a_pod_for_more_pairs_than_exist_stays_pending_and_says_why() {
         scenario::value(&cluster, &["pod", "greedy"], "{.status.phase}").unwrap(),
         "Pending"
     );
+}
+
+/// The variables of a container, as a program in it sees them.
+fn variables(cluster: &Cluster, pod: &str) -> BTreeMap<String, String> {
+    let text = scenario::in_pod(cluster, pod, &["env"]).unwrap();
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[test]
+fn libraries_are_told_the_containers_nics_and_the_pods_own_values_win() {
+    let cluster = cluster();
+    let all = json!({"ncclTopoFile": true, "ncclIbHca": true, "ucxNetDevices": true, "nvshmemHcaList": true});
+    enforce(&cluster, &json!({"devicePlugin": {"inject": all}})).unwrap();
+    let listed = || {
+        let file = cluster
+            .on_node(DGX_A100.0, ["cat", "/run/gpurdma/node.json"])
+            .ok()?;
+        file.contains("UCX_NET_DEVICES").then_some(())
+    };
+    progress::wait_for("the node file names the variables", 60, listed).unwrap();
+    let mut pods = Pods::new(&cluster);
+    pods.run("told", DGX_A100.0, 2);
+    let granted = scenario::granted(&cluster, "told").unwrap();
+    let mut nics: Vec<_> = granted
+        .pairs
+        .values()
+        .flat_map(|pair| &pair.nics)
+        .map(|nic| format!("{nic}:1"))
+        .collect();
+    nics.sort();
+    let told = variables(&cluster, "told");
+    let sorted = |name: &str| {
+        let mut names: Vec<_> = told[name]
+            .trim_start_matches('=')
+            .split(',')
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names
+    };
+    assert!(told["NCCL_IB_HCA"].starts_with('='));
+    for name in ["NCCL_IB_HCA", "UCX_NET_DEVICES", "NVSHMEM_HCA_LIST"] {
+        assert_eq!(sorted(name), nics, "{name}");
+    }
+    let file = scenario::in_pod(&cluster, "told", &["cat", &told["NCCL_TOPO_FILE"]]).unwrap();
+    assert!(file.starts_with("<system version=\"1\">"), "{file}");
+    let mut own = scenario::pod("own", Some(DGX_A100.0), 1);
+    own["spec"]["containers"][0]["env"] = json!([{"name": "NCCL_IB_HCA", "value": "mine"}]);
+    pods.apply(&own);
+    scenario::wait_value(&cluster, &["pod", "own"], "{.status.phase}", 90, |phase| {
+        phase == "Running"
+    })
+    .unwrap();
+    assert_eq!(variables(&cluster, "own")["NCCL_IB_HCA"], "mine");
+    drop(pods);
+    enforce(&cluster, &json!({})).unwrap();
 }

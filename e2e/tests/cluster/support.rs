@@ -111,8 +111,14 @@ impl<'a> Pods<'a> {
 
     /// Creates a pod without waiting.
     pub(crate) fn create(&mut self, name: &str, node: &str, pairs: usize) {
+        self.apply(&scenario::pod(name, Some(node), pairs));
+    }
+
+    /// Creates this pod without waiting.
+    pub(crate) fn apply(&mut self, pod: &Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap();
         self.names.push(name.to_owned());
-        scenario::apply(self.cluster, &scenario::pod(name, Some(node), pairs)).unwrap();
+        scenario::apply(self.cluster, pod).unwrap();
     }
 }
 

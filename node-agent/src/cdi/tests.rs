@@ -13,6 +13,10 @@ fn nodes() -> Vec<String> {
     .to_vec()
 }
 
+fn file() -> String {
+    pair_file("a")
+}
+
 #[test]
 fn names_follow_the_grammar() {
     assert_eq!(qualified(UUID), format!("gpurdma.dev/pair={UUID}"));
@@ -28,8 +32,8 @@ fn another_implementation_accepts_the_specification() {
     use container_device_interface::spec::read_spec;
     let dir = tempfile::tempdir().unwrap();
     let wanted = vec![
-        device(UUID, nodes(), true),
-        device("0000:0c:00.0", [], true),
+        device(UUID, nodes(), [file()]),
+        device("0000:0c:00.0", [], [file()]),
     ];
     let spec = spec(wanted, None, |_| false).unwrap();
     let path = dir.path().join(FILE);
@@ -46,11 +50,14 @@ fn another_implementation_accepts_the_specification() {
 #[test]
 fn old_devices_stay_while_they_are_in_use() {
     let before = spec(
-        vec![device("old", nodes(), true), device("idle", [], true)],
+        vec![
+            device("old", nodes(), [file()]),
+            device("idle", [], [file()]),
+        ],
         None,
         |_| false,
     );
-    let wanted = vec![device("new", nodes(), true)];
+    let wanted = vec![device("new", nodes(), [file()])];
     let now = spec(wanted.clone(), before.as_ref(), |name| name == "old").unwrap();
     let names: Vec<_> = now.devices.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["new", "old"]);
@@ -66,12 +73,12 @@ fn same_input_in_any_order_is_the_same_text() {
     let mut reversed = nodes();
     reversed.reverse();
     let one = spec(
-        vec![device("a", nodes(), true), device("b", [], true)],
+        vec![device("a", nodes(), [file()]), device("b", [], [file()])],
         None,
         |_| false,
     );
     let two = spec(
-        vec![device("b", [], true), device("a", reversed, true)],
+        vec![device("b", [], [file()]), device("a", reversed, [file()])],
         None,
         |_| false,
     );

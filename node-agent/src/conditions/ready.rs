@@ -68,11 +68,6 @@ impl Judge<'_> {
 
     /// What a person must change in the cluster.
     fn wrong(&self) -> Option<Verdict> {
-        if !self.desired.unsupported.is_empty() {
-            let fields = self.desired.unsupported.join(", ");
-            let message = format!("this version does not act on {fields}: take the fields out");
-            return Some(verdict(false, NodeReason::NotYetSupported, message));
-        }
         let invalid = FindingId::InvalidSpec.row().0;
         let finding = self.decision.findings.iter().find(|f| f.id == invalid)?;
         let message = format!("{}: {}", finding.component, finding.message);

@@ -1,6 +1,4 @@
-use crds::cluster::{DevicePlugin, Driver, HostPackages, PackageRepository, Takeover};
-use crds::fabric::{Fabric, LinkLayer};
-use crds::node::NodeAddress;
+use crds::cluster::{Driver, HostPackages, PackageRepository};
 
 use super::*;
 
@@ -47,7 +45,7 @@ fn of_driver(driver: Driver) -> Desired {
 fn nothing_asked_is_nothing_desired() {
     let desired = Desired::of_config(NodeConfig::default()).unwrap();
     assert!(desired.modules.is_empty() && desired.openib_conf.is_empty());
-    assert_eq!((desired.findings, desired.unsupported), (vec![], vec![]));
+    assert_eq!(desired.findings, []);
 }
 
 #[test]
@@ -79,29 +77,6 @@ fn a_wrong_field_is_named_and_left_out() {
         "driver.openibConf.POST_START_HOOK",
     ];
     assert_eq!(wrong, fields);
-}
-
-#[test]
-fn what_is_not_built_is_named() {
-    let config = NodeConfig {
-        fabric: Fabric {
-            link_layer: Some(LinkLayer::InfiniBand),
-            ..Fabric::default()
-        },
-        addresses: vec![NodeAddress {
-            rail: 0,
-            address: "10.0.0.1/24".to_owned(),
-        }],
-        device_plugin: DevicePlugin {
-            takeover: Takeover::Adopt,
-            ..DevicePlugin::default()
-        },
-        ..NodeConfig::default()
-    };
-    let desired = Desired::of_config(config).unwrap();
-    let fields = ["devicePlugin.takeover"];
-    assert_eq!(desired.unsupported, fields);
-    assert_eq!(desired.findings.len(), 1);
 }
 
 #[test]

@@ -10,9 +10,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::Seen;
+use super::{DriverGpu, Seen};
 use crate::evidence::Evidence;
 
+/// Domain of the resources of NVIDIA's plugin.
+const NVIDIA: &str = "nvidia.com/";
+/// What it advertises unless it is told otherwise.
+const NVIDIA_GPU: &str = "nvidia.com/gpu";
 /// How long an advertiser must have been absent.
 const FORGET: SignedDuration = SignedDuration::from_mins(6);
 
@@ -57,6 +61,35 @@ impl ForeignMemory {
             }
         }
         next
+    }
+
+    /// The same without NVIDIA's plugin, which the operator has switched off: what `seen` does not show of it is gone, once
+    /// the kubelet's answer proves absence and nothing of it listens any more.
+    #[must_use]
+    pub fn without_nvidia(mut self, seen: &Seen, evidence: &Evidence) -> Self {
+        if evidence.complete().is_none() || !evidence.plugins().is_empty() {
+            return self;
+        }
+        for (resource, gpus) in &mut self.0 {
+            let shown = |uuid: &String| {
+                seen.get(uuid)
+                    .is_some_and(|shown| shown.contains_key(resource))
+            };
+            if resource.starts_with(NVIDIA) {
+                gpus.retain(|uuid, _| shown(uuid));
+            }
+        }
+        self.0.retain(|_, gpus| !gpus.is_empty());
+        self
+    }
+
+    /// The same with NVIDIA's plugin, which the operator is about to switch on again.
+    #[must_use]
+    pub fn with_nvidia(mut self, gpus: &[DriverGpu]) -> Self {
+        for gpu in gpus {
+            self.note(NVIDIA_GPU, &gpu.uuid, None);
+        }
+        self
     }
 
     /// What is remembered after an answer of `kubelet` that shows no other advertiser at all.

@@ -13,4 +13,5 @@ mod grant;
 mod live;
 mod reports;
 mod state;
+mod takeover;
 mod turn;

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::pod::{HostMount, below, mounted, pull_secrets, rolling, tolerate_everything, variable};
-use super::{Component, Inputs, PLUGIN};
+use super::{Component, Inputs, PLUGIN, PLUGIN_ROLE};
 use crate::config::Config;
 
 pub(super) fn component(inputs: &Inputs<'_>) -> Component {
@@ -35,7 +35,7 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Component {
     };
     Component {
         name: PLUGIN.to_owned(),
-        role: "plugin",
+        role: PLUGIN_ROLE,
         labels: Vec::new(),
         strategy: rolling(),
         pod,

@@ -11,10 +11,11 @@ use crds::names::{DRIVER_LABEL, PLUGIN_LABEL};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{Changes, LabelChange, World, restore};
+use super::{Changes, LabelChange, World, restore, takeover_view};
 use crate::facts::NodeFacts;
 use crate::gather::Snapshot;
 use crate::rollout::{Decision, End, NodeView, Record, State, Step};
+use crate::takeover;
 use crate::validate::{Cluster, Validated};
 use crate::views;
 
@@ -41,6 +42,15 @@ pub(super) fn clean(world: &World<'_>, name: &str, changes: &mut Changes) {
                 node: node.clone(),
                 labels,
             });
+        }
+        // Before the node is forgotten: its object tells whether its GPUs are given back.
+        let cluster = left.and_then(|cluster| validated.get(cluster));
+        let wanted = cluster.map(|cluster| cluster.config.device_plugin.give_back);
+        let view = takeover_view(snapshot, node);
+        let step = view.and_then(|view| takeover::leaving(&view, wanted));
+        if let Some(step) = step {
+            changes.note(node, step);
+            continue;
         }
         if drained_by(snapshot, validated, node).is_some() || restore::is_held(world, node) {
             continue;

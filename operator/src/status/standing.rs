@@ -8,6 +8,7 @@ use crds::reasons::NodeReason;
 use crate::conditions::listed;
 use crate::rails::Problem;
 use crate::rollout::{self, Decision};
+use crate::takeover;
 
 /// Names of the agent's phases.
 pub const PHASES: [&str; 8] = [
@@ -69,13 +70,15 @@ pub(super) fn of(
     node: &str,
     object: Option<&GpuRdmaNode>,
     decision: Option<&Decision>,
+    taken: Option<&takeover::Standing>,
     problem: Option<&Problem>,
 ) -> Standing {
     let status = object.and_then(|object| object.status.as_ref());
-    let found = match (maintenance(decision), status) {
-        (Some(found), _) => found,
-        (None, None) => pending(node),
-        (None, Some(status)) => reported(mode, node, object, status),
+    let found = match (maintenance(decision), taken, status) {
+        (Some(found), _, _) => found,
+        (None, Some(taken), _) => takeover(taken),
+        (None, None, None) => pending(node),
+        (None, None, Some(status)) => reported(mode, node, object, status),
     };
     let (state, reason, message) = with_problem(found, problem);
     Standing {
@@ -99,6 +102,15 @@ fn with_problem(found: Found, problem: Option<&Problem>) -> Found {
         }
         _ => found,
     }
+}
+
+fn takeover(taken: &takeover::Standing) -> Found {
+    let state = match taken.reason {
+        NodeReason::TakingOver | NodeReason::GivingBack => State::Moving,
+        NodeReason::TakeoverWaits => State::Queued,
+        _ => State::Degraded,
+    };
+    (state, taken.reason.into(), taken.message.clone())
 }
 
 fn maintenance(decision: Option<&Decision>) -> Option<Found> {

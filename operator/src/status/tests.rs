@@ -25,6 +25,7 @@ fn built_after(world: &World, name: &str, failure: Option<&str>) -> Built {
         validated: &validated,
         assignments: &assignments,
         maintenance: &changes.maintenance,
+        takeover: &changes.takeover,
         network: changes.network.as_ref(),
         failure,
     };
@@ -198,16 +199,16 @@ fn absurd_counts_stop_at_the_largest_number() {
 
 #[test]
 fn unsupported_fields_are_named_and_keep_the_cluster_from_ready() {
-    let mut world = settled(
-        &json!({"mode": "Enforce", "devicePlugin": {"takeover": "Adopt"}}),
-        &["n1"],
-    );
+    let container =
+        json!({"repository": "r", "image": "i", "version": "1", "precompiled": "Require"});
+    let driver = json!({"source": "Container", "container": container});
+    let mut world = settled(&json!({"mode": "Enforce", "driver": driver}), &["n1"]);
     world.status("n1", &report("Ready"));
     let built = built(&world, "c");
     assert_eq!(verdict(&built, "NotYetSupported"), "True NotYetSupported");
     let (status, _, message) = condition(&built, "Ready");
     assert!(
-        status == "False" && message.contains("devicePlugin.takeover"),
+        status == "False" && message.contains("driver.container.precompiled=Require"),
         "{message}"
     );
 }
@@ -250,6 +251,7 @@ fn waiting_names_the_pods() {
         name: "train-0".into(),
         node: "n1".into(),
         resources: ["rdma/gpudirect".to_owned()].into(),
+        plugin: false,
         driver: None,
         stays: None,
     };

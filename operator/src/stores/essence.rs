@@ -44,7 +44,7 @@ pub(super) fn gpu_node(node: &Guarded<GpuRdmaNode>) -> Option<u64> {
 
 pub(super) fn pod(pod: &Pod) -> Option<u64> {
     let facts = PodFacts::of(pod)?;
-    (!facts.resources.is_empty() || facts.driver.is_some()).then(|| hashed(&facts))
+    facts.is_relevant().then(|| hashed(&facts))
 }
 
 pub(super) fn daemon_set(set: &DaemonSet) -> Option<u64> {

@@ -32,6 +32,7 @@ fn pod(resources: &[&str], driver: Option<DriverPod>) -> PodFacts {
         name: "p".into(),
         node: "n1".into(),
         resources,
+        plugin: false,
         driver,
         stays: None,
     }

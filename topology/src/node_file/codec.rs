@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{NodeFile, SCHEMA};
 
 /// Optional fields that came after 1.0, by name, and the minor version that brought them.
-const ADDED: [(&str, u32); 1] = [("uverbs", 1)];
+const ADDED: [(&str, u32); 2] = [("uverbs", 1), ("nicLists", 2)];
 
 /// A text that is no node file of this schema.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,7 @@ impl NodeFile {
         sorted.resources.sort_by(|a, b| a.name.cmp(&b.name));
         for resource in &mut sorted.resources {
             resource.envs.sort_by(|a, b| a.name.cmp(&b.name));
+            resource.nic_lists.sort_by(|a, b| a.name.cmp(&b.name));
             resource.devices.sort_by(|a, b| a.id.cmp(&b.id));
             for device in &mut resource.devices {
                 device.links.sort_by(|a, b| a.to.cmp(&b.to));

@@ -36,6 +36,7 @@ fn resource(kind: ResourceKind, devices: Vec<NodeDevice>) -> NodeResource {
         hold_down_seconds: 30,
         stable_up_seconds: 60,
         unhealthy_on_nic_down: true,
+        nic_lists: Vec::new(),
         envs: Vec::new(),
         devices,
     }

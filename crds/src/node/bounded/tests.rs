@@ -3,7 +3,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::*;
 use crate::fabric::LinkLayer;
-use crate::node::{MachineSummary, MaintenanceStatus, NicStatus, PairStatus, Phase, PlanStatus};
+use crate::node::{
+    MachineSummary, MaintenanceStatus, NicStatus, OtherAdvertiser, PairStatus, Phase, PlanStatus,
+};
 use crate::reasons::{NodeCondition, NodeReason};
 
 const MESSAGE: &str = "mlx5_7 port 1 runs at 100 Gb/s over 2 lanes, its product does 400 Gb/s over 4: reseat the cable or \
@@ -69,6 +71,14 @@ fn condition(kind: NodeCondition) -> Condition {
     }
 }
 
+fn other(n: u32) -> OtherAdvertiser {
+    OtherAdvertiser {
+        resource: format!("nvidia.com/mig-{n}g.10gb.shared"),
+        gpus: 16,
+        partitioned: true,
+    }
+}
+
 fn largest(findings: usize, actions: usize) -> GpuRdmaNodeStatus {
     let hash = "a".repeat(64);
     let text = || Some("x".repeat(48));
@@ -90,6 +100,7 @@ fn largest(findings: usize, actions: usize) -> GpuRdmaNodeStatus {
         },
         pairs: (0..16).map(pair).collect(),
         nics: (0..16).map(nic).collect(),
+        other_advertisers: (0..8).map(other).collect(),
         addresses_in_use: (0..4).map(|n| format!("10.10.0.{n}")).collect(),
         findings: (0..findings).map(finding).collect(),
         plan: Some(PlanStatus {

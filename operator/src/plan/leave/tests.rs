@@ -56,6 +56,7 @@ fn train() -> PodFacts {
         name: "train-0".into(),
         node: "n1".into(),
         resources: ["rdma/x".to_owned()].into(),
+        plugin: false,
         driver: None,
         stays: None,
     }

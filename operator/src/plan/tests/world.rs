@@ -85,6 +85,15 @@ impl World {
                     .extend(value.clone().map(|value| ((*label).to_owned(), value)));
             }
         }
+        for switch in &changes.switches {
+            let facts = self.snapshot.nodes.get_mut(&switch.node).unwrap();
+            let label = crds::names::GPU_PLUGIN_LABEL;
+            assert_eq!(facts.labels.get(label), switch.seen.as_ref());
+            facts.labels.remove(label);
+            let value = switch.label.clone().map(|value| (label.to_owned(), value));
+            facts.labels.extend(value);
+            facts.gpu_plugin_was.clone_from(&switch.was);
+        }
         for decision in &changes.maintenance {
             self.remember(decision);
         }

@@ -11,6 +11,7 @@ fn written(machine: &Machine, partition: &Partition) -> NodeFile {
         hold_down_seconds: 30,
         stable_up_seconds: 60,
         unhealthy_on_nic_down: true,
+        nic_lists: Vec::new(),
         envs: Vec::new(),
         devices: node_file::devices(machine, &machine.paths(), part),
     };
