@@ -64,3 +64,12 @@ pub fn file(name: &str) -> MachineFile {
 pub fn xml(name: &str) -> String {
     std::fs::read_to_string(folder("xml").join(name)).unwrap()
 }
+
+/// Names of the machines that have a golden.
+pub fn goldens() -> std::collections::BTreeSet<String> {
+    let entries = std::fs::read_dir(folder("snapshots/machines")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
+        .collect()
+}
