@@ -16,6 +16,8 @@ use std::path::PathBuf;
 
 use topology::file::{MachineFile, parse};
 
+pub mod rules;
+
 /// Malformed on purpose: its notes say so.
 pub const REFUSED: &str = "supermicro-x9drg-hf-m2075-edited";
 
@@ -72,4 +74,13 @@ pub fn goldens() -> std::collections::BTreeSet<String> {
     names
         .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
         .collect()
+}
+
+/// A page of the documentation; `UPDATE_DOCS=1` writes it anew.
+pub fn docs(name: &str, wanted: &str) -> String {
+    let path = folder("../../docs").join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    }
+    std::fs::read_to_string(path).unwrap_or_default()
 }
