@@ -62,9 +62,23 @@ pub fn file(name: &str) -> MachineFile {
     load(name, &std::fs::read_to_string(path).unwrap())
 }
 
-/// A published topology file.
+/// A published topology file of this repository.
 pub fn xml(name: &str) -> String {
     std::fs::read_to_string(folder("xml").join(name)).unwrap()
+}
+
+/// A published file, of this repository or laid beside it; `None`, said on the way, where it is not there.
+pub fn published(name: &str) -> Option<String> {
+    let beside = folder("../../../shared/machines/xml");
+    let laid = std::env::var_os("GPURDMA_TOPOLOGY_FILES").map_or(beside, PathBuf::from);
+    let paths = [folder("xml").join(name), laid.join(name)];
+    let text = paths
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok());
+    if text.is_none() {
+        println!("not laid: {}", paths[1].display());
+    }
+    text
 }
 
 /// Names of the machines that have a golden.
