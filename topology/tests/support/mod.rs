@@ -14,7 +14,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use topology::distance::Distance;
 use topology::file::{MachineFile, parse};
+use topology::machine::Machine;
+use topology::pairing::{Pairing, pair};
+use topology::policy::ResourcePolicy;
 
 pub mod rules;
 
@@ -97,4 +101,22 @@ pub fn docs(name: &str, wanted: &str) -> String {
         std::fs::write(&path, wanted).unwrap();
     }
     std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The machine of a machine file.
+pub fn machine(name: &str) -> Machine {
+    file(name).machine
+}
+
+/// The default policy with another limit.
+pub fn within(max_distance: Distance) -> ResourcePolicy {
+    ResourcePolicy {
+        max_distance,
+        ..ResourcePolicy::default()
+    }
+}
+
+/// The pairs of a machine.
+pub fn paired(machine: &Machine, policy: &ResourcePolicy) -> Pairing {
+    pair(machine, &machine.paths(), policy)
 }
