@@ -93,7 +93,7 @@ impl Reader<'_> {
                 below.bridges += 1;
             }
             "PCIDev" => {
-                below.parent = PciParent::Bridge(self.function(node, above, PciKind::Other)?)
+                below.parent = PciParent::Bridge(self.function(node, above, PciKind::Other)?);
             }
             "OSDev" => self.device(node, above),
             _ => {

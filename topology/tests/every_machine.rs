@@ -1,6 +1,12 @@
 //! One golden for each machine file: distances, pairs with their reasons, preferred sets. Review a change with
 //! `cargo insta review`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 

@@ -2,6 +2,12 @@
 //!
 //! `UPDATE_DOCS=1 cargo test -p topology --test machine_table` writes the page anew.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 

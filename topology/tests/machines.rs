@@ -1,6 +1,12 @@
 //! Every machine file: it loads or is refused for the fault that its notes state, and the computed distances agree with
 //! what was printed or derived when the machine was recorded.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::BTreeSet;
 
 use topology::distance::{Cells, Distance};

@@ -2,6 +2,12 @@
 //! `odd_places.rs`. What only `/sys` shows (sub-functions, software devices, bonds by their members, virtual functions by
 //! `physfn`) is in `host/src/machine/tests.rs`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use topology::distance::Distance;

@@ -1,5 +1,11 @@
 //! One test for each way in which devices are odd by their place: no tree, no NUMA node, far domains, the CPU between, none.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::BTreeSet;
 
 use topology::distance::{Distance, DistanceSource, NcclPath};

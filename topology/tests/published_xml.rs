@@ -4,6 +4,12 @@
 //! Three of them are in this repository. The rest are others' data and no part of it: the tests look for them in
 //! `GPURDMA_TOPOLOGY_FILES`, else in `../shared/machines/xml` beside the workspace, and say which are not laid.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use topology::description::machine as describe;

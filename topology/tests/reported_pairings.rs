@@ -1,5 +1,11 @@
 //! Pairings and preferred sets that went wrong for users of comparable software, each under its public report.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::BTreeSet;
 
 use topology::distance::Distance;

@@ -1,9 +1,11 @@
 //! Functions of one card, and what is known by its place rather than by a name.
 
 use topology::fact::Fact;
-use topology::machine::{NicRole, PciKind};
+use topology::machine::{Nic, NicRole, PciKind};
 
-use super::tree::{NIC, pair};
+use super::tree::{NIC, Tree, pair};
+use crate::machine::Options;
+use crate::root::Root;
 
 /// A sub-function's RDMA device sits below an auxiliary device of its card (`mlx5_core.sf.4`).
 #[test]
@@ -38,6 +40,15 @@ fn a_sub_function_stands_where_its_card_stands() {
     let paths = machine.paths();
     assert_eq!(paths.distance(0, 1), paths.distance(0, 0));
     assert_eq!(machine.notes, Vec::<String>::new());
+    assert_eq!(captured(&tree), machine.nics);
+}
+
+/// RDMA devices of a capture.
+fn captured(tree: &Tree) -> Vec<Nic> {
+    let copy = tempfile::tempdir().unwrap();
+    let root = Root::new(copy.path());
+    crate::capture::capture(&tree.root(), &root).unwrap();
+    crate::machine::machine(&root, &Options::default()).nics
 }
 
 #[test]
@@ -63,6 +74,7 @@ fn a_virtual_function_names_its_physical_function() {
         .map(topology::machine::Nic::name)
         .collect();
     assert_eq!(physical, ["mlx5_0"]);
+    assert_eq!(captured(&tree), machine.nics);
 }
 
 /// D44 (kubernetes-sigs/dra-driver-nvidia-gpu#1242): the driver names the NUMA node of a GPU's own memory, where no CPU is.
