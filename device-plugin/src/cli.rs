@@ -53,6 +53,7 @@ Examples:
   device-plugin discover
   device-plugin discover --root /tmp/captured -o json
   device-plugin discover --machine dgx.yaml -o svg > dgx.svg
+  device-plugin discover --machine /opt/microsoft/ndv5-topo.xml
   device-plugin discover --max-distance phb --nics-per-gpu 2
   device-plugin discover --topology-file /var/run/nvidia-topologyd/virtualTopology.xml
 
@@ -159,7 +160,7 @@ pub struct DiscoverArgs {
         conflicts_with = "machine"
     )]
     root: PathBuf,
-    /// Machine file (YAML) instead of a running machine
+    /// Description instead of a running machine: machine file (YAML), NCCL topology file or hwloc export (XML)
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
     /// NCCL topology file that states what /sys does not show

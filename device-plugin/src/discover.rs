@@ -6,14 +6,14 @@ use host::machine;
 use host::root::Root;
 use topology::machine::Machine;
 use topology::policy::ResourcePolicy;
-use topology::{file, nccl_xml, render, report};
+use topology::{description, nccl_xml, render, report};
 
 /// Where the machine comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Its `/sys` and `/proc`, below this root.
     Root(PathBuf),
-    /// A machine file.
+    /// A description: machine file, NCCL topology file, or export of hwloc.
     File(PathBuf),
 }
 
@@ -45,14 +45,14 @@ pub enum DiscoverError {
     /// There is no such directory.
     #[error("--root {0}: no such directory; name the one that holds sys and proc")]
     NoRoot(PathBuf),
-    /// Not a machine file.
+    /// Not a description of a machine.
     #[error("machine file {path}")]
     Machine {
         /// The file.
         path: PathBuf,
         /// Why.
         #[source]
-        source: file::FileError,
+        source: description::DescriptionError,
     },
     /// Not a topology file.
     #[error("--topology-file")]
@@ -75,13 +75,13 @@ pub fn read(
         Origin::Root(path) if !path.is_dir() => return Err(DiscoverError::NoRoot(path.clone())),
         Origin::Root(path) => machine::machine(&Root::new(path), options),
         Origin::File(path) => {
-            let parsed = file::parse(&text(path)?);
-            parsed
-                .map_err(|source| DiscoverError::Machine {
+            let name = path.display().to_string();
+            description::machine(&text(path)?, &name, &options.gpu_vendors).map_err(|source| {
+                DiscoverError::Machine {
                     path: path.clone(),
                     source,
-                })?
-                .machine
+                }
+            })?
         }
     };
     if let Some(path) = topology_file {

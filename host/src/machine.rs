@@ -64,6 +64,7 @@ pub fn machine(root: &Root, options: &Options) -> Machine {
         nics,
         functions,
         stated: None,
+        tree_file: None,
         notes,
     }
 }

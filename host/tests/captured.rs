@@ -14,8 +14,12 @@ use host::capture::capture;
 use host::facts::facts;
 use host::machine::{Options, machine};
 use host::root::Root;
+use topology::distance::Distance;
 use topology::fact::Fact;
+use topology::file::{MachineFile, parse};
 use topology::machine::{LinkLayer, PciKind, PciParent, PortState};
+use topology::pairing::pair;
+use topology::policy::ResourcePolicy;
 
 /// Trees are thousands of small files: where there is a tmpfs, that takes a tenth of the time.
 fn scratch() -> tempfile::TempDir {
@@ -184,4 +188,92 @@ fn a_real_machine_is_captured_and_read_again() {
         assert_eq!(after.functions, before.functions, "{archive}");
         assert_eq!(after.nics, before.nics, "{archive}");
     }
+}
+
+/// The machine file that was made of a capture.
+fn file(name: &str) -> MachineFile {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topology/tests/machines");
+    parse(&std::fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap()).unwrap()
+}
+
+/// The golden of a capture is its machine file: every function with its place, NUMA node and ids.
+#[test]
+fn every_function_is_read_as_the_machine_file_tells() {
+    for (archive, name, unlinked) in [
+        ("32em64t-2n8c+dax+nvme+mic+dimms", "hwloc-snb-mlx4-phi", 0),
+        ("32intel64-2p8co2t+8ve", "nec-aurora-a300-8-ve", 1),
+        ("2pa-pcidomain32bits", "hwloc-pcidomain-32bit", 0),
+    ] {
+        let Some((_keep, root)) = tree(archive) else {
+            return;
+        };
+        let (read, told) = (machine(&root, &Options::default()), file(name).machine);
+        let mut missing = 0;
+        for (address, told) in &told.functions {
+            let Some(function) = read.functions.get(address) else {
+                missing += 1;
+                continue;
+            };
+            let place = format!("{archive}: {address}");
+            assert_eq!(function.parent, told.parent, "{place}");
+            for (read, told) in [(&function.numa, &told.numa), (&function.class, &told.class)] {
+                assert!(
+                    told.known().is_none() || read == told,
+                    "{place}: {read:?} {told:?}"
+                );
+            }
+        }
+        assert_eq!(missing, unlinked, "{archive}");
+        assert_eq!(read.functions.len() + missing, told.functions.len());
+    }
+}
+
+/// The captured box of two switches with GPUs in the place of its accelerators, and the RDMA devices of its two NICs.
+#[test]
+fn gpus_in_a_captured_box_get_the_nic_of_their_switch() {
+    let Some((_keep, root)) = tree("32intel64-2p8co2t+8ve") else {
+        return;
+    };
+    let place = |pci: &str| {
+        root.resolve(&format!("/sys/bus/pci/devices/{pci}"))
+            .unwrap()
+    };
+    let at = |path: &str| root.path().join(path.trim_start_matches('/'));
+    let accelerators = machine(&root, &Options::default()).functions;
+    let accelerators = accelerators
+        .iter()
+        .filter(|(_, function)| function.vendor == Fact::Known(0x1bcf));
+    let mut gpus = 0;
+    for (pci, _) in accelerators {
+        for (name, value) in [
+            ("vendor", "0x10de"),
+            ("device", "0x20b0"),
+            ("class", "0x030200"),
+        ] {
+            let path = at(&format!("{}/{name}", place(&pci.to_string())));
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(path, format!("{value}\n")).unwrap();
+        }
+        gpus += 1;
+    }
+    assert_eq!(gpus, 8);
+    std::fs::create_dir_all(at("/sys/class/infiniband")).unwrap();
+    for (name, pci) in [("mlx5_0", "0000:1a:00.0"), ("mlx5_1", "0000:3e:00.0")] {
+        let device = format!("{}/infiniband/{name}", place(pci));
+        std::fs::create_dir_all(at(&device)).unwrap();
+        std::os::unix::fs::symlink("../..", at(&format!("{device}/device"))).unwrap();
+        std::os::unix::fs::symlink(&device, at(&format!("/sys/class/infiniband/{name}"))).unwrap();
+    }
+    let machine = machine(&root, &Options::default());
+    let pairing = pair(&machine, &machine.paths(), &ResourcePolicy::default());
+    let nics: Vec<usize> = pairing.pairs.iter().map(|pair| pair.nics[0]).collect();
+    assert_eq!(nics, [0, 0, 0, 0, 1, 1, 1, 1]);
+    for pair in &pairing.pairs {
+        assert_eq!((pair.distance, pair.shared), (Distance::Pix, true));
+    }
+    assert_eq!(
+        machine.paths().distance(0, 1),
+        Distance::Node,
+        "the other switch"
+    );
 }

@@ -15,7 +15,14 @@ use host::machine::{Options, machine};
 use host::root::Root;
 use topology::distance::Distance;
 use topology::file::{Completeness, MachineFile, parse};
-use topology::machine::{Machine, PciKind};
+use topology::machine::{Gpu, Machine, Nic, PciKind};
+use topology::nccl_xml;
+use topology::paths::Paths;
+
+use rules::Difference;
+
+#[path = "../../topology/tests/support/rules.rs"]
+mod rules;
 
 /// A machine file, what the fixture says that a reader sees, and what the reader saw.
 struct Trip {
@@ -222,4 +229,145 @@ fn a_full_tree_needs_no_configuration_space() {
         }
     }
     assert!(checked >= 10, "only {checked} trees were checked");
+}
+
+/// The NIC that was read for a described one.
+fn counterpart<'a>(read: &'a Machine, nic: &Nic) -> &'a Nic {
+    let same =
+        |other: &&Nic| other.pci == nic.pci && (nic.rdma.is_none() || other.rdma == nic.rdma);
+    read.nics.iter().find(same).unwrap()
+}
+
+/// What was read; in a guest with the distances of its cloud's topology file, as the agent reads it.
+fn with_topology_file(Trip { file, read, .. }: &Trip) -> Machine {
+    let Some(functions) = file.topology_file.clone() else {
+        return read.clone();
+    };
+    let whole = Machine {
+        functions,
+        ..file.machine.clone()
+    };
+    let text = nccl_xml::write(&whole);
+    let stated = nccl_xml::read(&text, "/etc/topo.xml", read).unwrap();
+    Machine {
+        stated: Some(stated),
+        ..read.clone()
+    }
+}
+
+/// Distances as they were read, by the NICs that the file describes.
+fn levels<'a>(
+    file: &'a MachineFile,
+    (read, paths): (&Machine, &Paths),
+    gpu: &Gpu,
+) -> Vec<(&'a Nic, Distance)> {
+    let own = read.gpus.iter().find(|other| other.pci == gpu.pci).unwrap();
+    let level = |nic| paths.distance(own.index, counterpart(read, nic).index);
+    let nics = file.machine.nics.iter();
+    nics.map(|nic| (nic, level(nic))).collect()
+}
+
+/// For machines whose tree is known: what `/sys` shows has the closest NICs that the file states, at the level that it states
+/// or one that differs by a rule of `docs/machines.md`.
+#[test]
+fn the_closest_nics_that_are_read_are_those_that_the_files_state() {
+    let mut compared = 0;
+    for trip in trips()
+        .iter()
+        .filter(|trip| !trip.file.machine.functions.is_empty())
+    {
+        let file = &trip.file;
+        let read = with_topology_file(trip);
+        let paths = read.paths();
+        for gpu in &file.machine.gpus {
+            let Some(closest) = file.closest.get(&gpu.index) else {
+                continue;
+            };
+            let levels = levels(file, (&read, &paths), gpu);
+            let best = levels.iter().map(|(_, level)| *level).min();
+            let near = levels.iter().filter(|(_, level)| Some(*level) == best);
+            let names: Vec<String> = near.clone().map(|(nic, _)| nic.name()).collect();
+            assert_eq!(names, closest.nics, "{}: {}", file.name, gpu.name());
+            for (nic, computed) in near {
+                let reported = closest.distance.unwrap();
+                let difference = Difference {
+                    file,
+                    gpu,
+                    nic,
+                    reported,
+                    computed: *computed,
+                };
+                let agrees = reported == *computed || difference.rule().is_some();
+                assert!(agrees, "{}: {} {computed}", file.name, gpu.name());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 200, "only {compared} closest NICs were compared");
+}
+
+/// Where a machine has both a tree and a printed matrix, cell by cell.
+#[test]
+fn the_distances_that_are_read_are_those_of_the_printed_matrix() {
+    let mut compared = 0;
+    for Trip { file, read, .. } in trips() {
+        let Some(stated) = file.machine.stated.as_ref() else {
+            continue;
+        };
+        if file.machine.functions.is_empty() || file.topology_file.is_some() {
+            continue;
+        }
+        let paths = read.paths();
+        for gpu in &file.machine.gpus {
+            for (nic, computed) in levels(file, (read, &paths), gpu) {
+                let Some(reported) = stated
+                    .cells
+                    .get(&gpu.index)
+                    .and_then(|row| row.get(&nic.index))
+                else {
+                    continue;
+                };
+                let difference = Difference {
+                    file,
+                    gpu,
+                    nic,
+                    reported: *reported,
+                    computed,
+                };
+                let agrees = *reported == computed || difference.rule().is_some();
+                assert!(agrees, "{}: {} {}", file.name, gpu.name(), nic.name());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 50, "only {compared} cells were compared");
+}
+
+/// What a capture masks are identities: tree, devices and distances are those of the machine.
+#[test]
+fn a_capture_of_every_kind_of_tree_has_the_distances_of_the_machine() {
+    let mut captured = 0;
+    for file in files()
+        .into_iter()
+        .filter(|file| !file.machine.functions.is_empty())
+    {
+        let options = options(&file);
+        let (live, copy) = (scratch(), scratch());
+        let (live, copy) = (Root::new(live.path()), Root::new(copy.path()));
+        write(&file.machine, &options, &live).unwrap();
+        host::capture::capture(&live, &copy).unwrap();
+        let (before, after) = (
+            machine(&live, &options.reader),
+            machine(&copy, &options.reader),
+        );
+        assert_eq!(after.functions, before.functions, "{}", file.name);
+        assert_eq!(after.nics, before.nics, "{}", file.name);
+        assert_eq!(after.paths(), before.paths(), "{}", file.name);
+        for (masked, own) in after.gpus.iter().zip(&before.gpus) {
+            assert_eq!(masked.pci, own.pci, "{}", file.name);
+            assert_ne!(masked.uuid, own.uuid, "{}", file.name);
+        }
+        captured += 1;
+    }
+    assert!(captured > 40, "only {captured} machines were captured");
 }

@@ -114,6 +114,7 @@ pub fn parse(text: &str) -> Result<MachineFile, FileError> {
         nics: devices::nics(&raw, &functions)?,
         functions,
         stated: None,
+        tree_file: None,
         notes: Vec::new(),
     };
     let invented =

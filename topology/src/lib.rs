@@ -1,9 +1,11 @@
 //! Which NIC is closest to which GPU, and who gets which: the machine model, PCIe distance, pairing, partition,
 //! preferred allocation and their explanation. Pure: no IO, no clock, no environment.
 
+pub mod description;
 pub mod distance;
 pub mod fact;
 pub mod file;
+mod hwloc_xml;
 pub mod machine;
 pub mod nccl_xml;
 pub mod node_file;

@@ -2,7 +2,7 @@
 //!
 //! Pure data. `host` reads it from a running machine, [`crate::file`] from a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +22,31 @@ pub struct Machine {
     pub functions: BTreeMap<PciAddress, PciFunction>,
     /// Distances that somebody stated: a matrix that was printed, or a topology file of a cloud.
     pub stated: Option<StatedDistances>,
+    /// The topology file that `functions` come from; `None` where `/sys` shows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_file: Option<TreeFile>,
     /// What could not be read or contradicts itself; shown to the user as it is.
     pub notes: Vec<String>,
+}
+
+/// A topology file that stands in the place of `/sys`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TreeFile {
+    /// Its path.
+    pub path: String,
+    /// Links as the file states them; `/sys` does not have those of bridges that a cloud invented.
+    pub links: BTreeMap<PciAddress, PciLink>,
+}
+
+/// A PCIe link, in the words of NCCL's topology files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PciLink {
+    /// `32.0 GT/s PCIe`.
+    pub speed: String,
+    /// Number of lanes.
+    pub width: u32,
 }
 
 impl Machine {
@@ -170,6 +193,22 @@ pub struct PciFunction {
     pub vendor: Fact<u16>,
     /// Device id.
     pub device: Fact<u16>,
+}
+
+impl PciFunction {
+    /// Whether it is a GPU of one of these vendors; NVIDIA's switches (0x0680) and audio functions are none.
+    #[must_use]
+    pub fn is_gpu(&self, vendors: &BTreeSet<u16>) -> bool {
+        let vendor = self.vendor.known();
+        let class = self.class.known().copied();
+        vendor.is_some_and(|vendor| vendors.contains(vendor)) && class.is_some_and(is_gpu_class)
+    }
+}
+
+/// Whether a class code can be a GPU's: a display controller (0x03…) or a processing accelerator (0x1200).
+#[must_use]
+pub fn is_gpu_class(class: u32) -> bool {
+    class >> 16 == 0x03 || class >> 8 == 0x1200
 }
 
 /// What stands above a PCI function.

@@ -1,16 +1,22 @@
-//! NCCL topology files: reads distances out of one, and writes one for a host.
+//! NCCL topology files: reads distances out of one, describes a machine by one, and writes one for a host.
 //!
 //! Pure. The format is NCCL's (`src/graph/xml.cc`, `topo.cc`): `system` > `cpu` > nested `pci`, one `pci` per switch.
 //! NCCL knows no host bridges, only one `cpu` per NUMA node, so PHB and NODE cannot be told apart: what runs through
 //! one `cpu` reads as NODE, the farther of the two.
 
+use roxmltree::Node;
+
 use crate::distance::{Cells, Distance, DistanceSource, StatedDistances};
 use crate::machine::Machine;
+use crate::pci::ParsePciAddressError;
 use tree::Tree;
 
+mod describe;
+mod invent;
 mod tree;
 mod write;
 
+pub(crate) use describe::describe;
 pub use write::write;
 
 /// A text that is no NCCL topology file.
@@ -49,6 +55,19 @@ pub enum XmlError {
         /// The attribute.
         attribute: &'static str,
     },
+    /// A bus id that is no address.
+    #[error("topology file {path}: <{element}> at line {line}")]
+    Address {
+        /// The file.
+        path: String,
+        /// The element.
+        element: String,
+        /// Line of the element.
+        line: u32,
+        /// What is wrong.
+        #[source]
+        source: ParsePciAddressError,
+    },
     /// A device that the file has twice.
     #[error("topology file {path}: busid {busid} occurs twice; each PCI function has its own")]
     Duplicate {
@@ -57,6 +76,38 @@ pub enum XmlError {
         /// The address.
         busid: String,
     },
+}
+
+impl XmlError {
+    fn root(path: &str, node: Node<'_, '_>) -> Self {
+        let version = node.attribute("version").unwrap_or_default();
+        Self::Root {
+            path: path.to_owned(),
+            found: format!("<{} version={version:?}>", node.tag_name().name()),
+        }
+    }
+
+    pub(crate) fn attribute(path: &str, node: Node<'_, '_>, attribute: &'static str) -> Self {
+        Self::Attribute {
+            path: path.to_owned(),
+            element: node.tag_name().name().to_owned(),
+            line: line(node),
+            attribute,
+        }
+    }
+
+    pub(crate) fn address(path: &str, node: Node<'_, '_>, source: ParsePciAddressError) -> Self {
+        Self::Address {
+            path: path.to_owned(),
+            element: node.tag_name().name().to_owned(),
+            line: line(node),
+            source,
+        }
+    }
+}
+
+fn line(node: Node<'_, '_>) -> u32 {
+    node.document().text_pos_at(node.range().start).row
 }
 
 /// Reads what a topology file says of the distances between a machine's GPUs and NICs. GPUs are found by `busid`, NICs

@@ -50,6 +50,16 @@ impl Paths {
         self.gpu_nic(gpu, nic)
             .map_or(Distance::Unknown, |path| path.distance)
     }
+
+    /// Names the file that stands in the place of `/sys`.
+    fn come_from(&mut self, source: &DistanceSource) {
+        let all = [&mut self.gpu_nic, &mut self.gpu_gpu, &mut self.nic_nic];
+        for path in all.into_iter().flat_map(BTreeMap::values_mut) {
+            if path.source == DistanceSource::Sysfs && path.distance != Distance::Unknown {
+                path.source = source.clone();
+            }
+        }
+    }
 }
 
 impl Machine {
@@ -79,6 +89,9 @@ impl Machine {
         };
         for gpu in self.gpus.iter().filter(|gpu| is_superchip(gpu)) {
             name_c2c_paths(&mut paths, gpu, &gpus, &nics);
+        }
+        if let Some(file) = &self.tree_file {
+            paths.come_from(&DistanceSource::TopologyFile(file.path.clone()));
         }
         paths
     }

@@ -1,9 +1,14 @@
 //! NCCL topology files that clouds publish, read for the machines that they are meant for, and files of our own.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails should say where"
+)]
+
 use std::collections::BTreeMap;
 
 use topology::distance::Distance;
-use topology::file::MachineFile;
 use topology::nccl_xml::{read, write};
 use topology::pairing::pair;
 use topology::policy::ResourcePolicy;
@@ -34,33 +39,6 @@ fn azures_file_turns_a_four_way_tie_into_eight_pairs() {
             .iter()
             .all(|pair| pair.reason.contains("/opt/microsoft/ndv5-topo.xml"))
     );
-}
-
-/// A machine file's distances were derived from the published file by other means.
-#[test]
-fn published_files_read_as_the_machine_files_state() {
-    let pairs = [
-        ("azure-ndv5-topo.xml", "azure-ndv5-h100"),
-        ("aws-p4d-24xl-topo.xml", "aws-p4d-a100"),
-        ("oci-H100-topology.xml", "oci-bm-gpu-h100-8"),
-    ];
-    for (text, name) in pairs {
-        let MachineFile {
-            machine, closest, ..
-        } = file(name);
-        let stated = read(&xml(text), text, &machine).unwrap();
-        for (gpu, closest) in closest {
-            let best = stated.cells[&gpu].values().min();
-            assert_eq!(best, closest.distance.as_ref(), "{name}: GPU{gpu}");
-            let nics: Vec<String> = machine
-                .nics
-                .iter()
-                .filter(|nic| stated.cells[&gpu].get(&nic.index) == best)
-                .map(topology::machine::Nic::name)
-                .collect();
-            assert_eq!(nics, closest.nics, "{name}: GPU{gpu}");
-        }
-    }
 }
 
 /// What a topology file can tell of a tree: it has no host bridges.
@@ -132,5 +110,85 @@ fn nothing_that_nccls_parser_refuses_is_written() {
             file.name
         );
         assert_eq!(text, write(&file.machine));
+    }
+}
+
+/// Distances of a topology file, by GPU and NIC index, for the GPUs that have any.
+fn stated(machine: &topology::machine::Machine) -> BTreeMap<usize, BTreeMap<usize, Distance>> {
+    let cells = machine.stated.as_ref().unwrap().cells.clone();
+    cells
+        .into_iter()
+        .filter(|(_, row)| !row.is_empty())
+        .collect()
+}
+
+/// A guest shows each device alone; what is written for it has switches that tell what its cloud's file tells.
+#[test]
+fn a_guests_file_tells_what_its_clouds_file_tells() {
+    let mut guests = 0;
+    for file in files().iter().filter(|file| file.topology_file.is_some()) {
+        let text = write(&file.machine);
+        let read = read(&text, "host.xml", &file.machine).unwrap();
+        assert_eq!(read.cells, stated(&file.machine), "{}", file.name);
+        guests += 1;
+    }
+    assert!(guests > 5, "{guests} guests");
+}
+
+/// Switches of a guest get bus ids that no function has, and the attributes that NCCL cannot read from `/sys` there.
+#[test]
+fn invented_switches_have_free_names_and_a_link() {
+    let mut guest = file("azure-ndv5-h100").machine;
+    let taken = "ffff:ff:01.0".parse().unwrap();
+    let alone = guest.functions.values().next().unwrap().clone();
+    guest.functions.insert(taken, alone);
+    let text = write(&guest);
+    assert!(!text.contains("ffff:ff:01.0"), "{text}");
+    let link = "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"";
+    let switches = text.lines().filter(|line| line.contains("ffff:ff:"));
+    let with_link = switches
+        .clone()
+        .filter(|line| line.contains(link) && line.contains("0x060400"));
+    assert_eq!((switches.count(), with_link.count()), (8, 8), "{text}");
+}
+
+/// A printed matrix is no topology file, and NODE or SYS is no switch.
+#[test]
+fn nothing_is_invented_without_a_topology_file() {
+    for name in [
+        "lenovo-sr680a-v3-8gpu-11nic",
+        "azure-ndv2-v100",
+        "azure-ndv5-h100-in-guest",
+    ] {
+        assert!(!write(&file(name).machine).contains("ffff:ff:"), "{name}");
+    }
+}
+
+/// What `src/graph/xml.cc` asks of a file: version 1, a `numaid` for each `cpu`, a bus id of twelve signs for each `pci`, no
+/// more than 256 elements, and none of those that NCCL adds at run time.
+#[test]
+fn a_written_file_has_what_nccl_needs_of_each_element() {
+    for file in files() {
+        let text = write(&file.machine);
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let elements: Vec<_> = document
+            .descendants()
+            .filter(roxmltree::Node::is_element)
+            .collect();
+        assert!(elements.len() <= 256, "{}: {}", file.name, elements.len());
+        for element in elements {
+            let has = |name: &str| element.attribute(name).unwrap_or_default();
+            assert!(element.attributes().len() <= 16, "{}", file.name);
+            match element.tag_name().name() {
+                "system" => assert_eq!(has("version"), "1"),
+                "cpu" => assert!(has("numaid").parse::<i64>().is_ok(), "{}", file.name),
+                "pci" => {
+                    let pci: topology::pci::PciAddress = has("busid").parse().unwrap();
+                    let plain = has("busid").len() == 12 || pci.domain > 0xffff;
+                    assert!(plain && has("busid") == pci.to_string(), "{}", file.name);
+                }
+                other => panic!("{}: <{other}> is NCCL's to add", file.name),
+            }
+        }
     }
 }

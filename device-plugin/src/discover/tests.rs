@@ -155,3 +155,25 @@ fn the_example_and_the_version_in_the_documentation_are_what_is_printed() {
     assert_eq!(example, printed);
     assert!(page.contains(&format!("schema {}", report::SCHEMA)));
 }
+
+/// Clouds hide the tree and ship this file instead; it describes the machine alone.
+#[test]
+fn a_topology_file_alone_describes_its_machine() {
+    let file = Path::new(MACHINE).with_file_name("../xml/azure-ndv5-topo.xml");
+    let origin = Origin::File(file.clone());
+    let machine = read(&origin, None, &machine::Options::default()).unwrap();
+    let text = print(&machine, &ResourcePolicy::default(), Format::Json).unwrap();
+    let discovery: report::Discovery = serde_json::from_str(&text).unwrap();
+    assert_eq!((discovery.pairs.len(), discovery.unpaired.len()), (8, 0));
+    assert!(
+        discovery
+            .pairs
+            .iter()
+            .all(|pair| pair.distance == Distance::Pix)
+    );
+    let source = format!(
+        "some distances come from the topology file {}",
+        file.display()
+    );
+    assert!(discovery.notes.contains(&source), "{:?}", discovery.notes);
+}

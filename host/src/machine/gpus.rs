@@ -24,7 +24,7 @@ pub(crate) fn read(
     let mut driver = driver_entries(root, notes);
     let candidates = functions
         .iter()
-        .filter(|(_, function)| is_gpu(function, options));
+        .filter(|(_, function)| function.is_gpu(&options.gpu_vendors));
     let mut gpus = Vec::new();
     for (address, function) in candidates {
         let information = driver.remove(address);
@@ -52,24 +52,6 @@ pub(crate) fn read(
     }
     notes.extend(same_uuids(&gpus));
     gpus
-}
-
-/// Display controllers (0x03…) and processing accelerators (0x1200); switches (0x0680) and audio are neither.
-pub(crate) fn is_gpu(function: &PciFunction, options: &Options) -> bool {
-    let vendor = function
-        .vendor
-        .known()
-        .is_some_and(|vendor| options.gpu_vendors.contains(vendor));
-    vendor
-        && function
-            .class
-            .known()
-            .is_some_and(|class| is_gpu_class(*class))
-}
-
-/// Whether a class code can be a GPU's.
-pub(crate) fn is_gpu_class(class: u32) -> bool {
-    class >> 16 == 0x03 || class >> 8 == 0x1200
 }
 
 /// Directories of the driver by PCI address: they are written `0000:0C:00.0` or `0000:0c:00.0`.

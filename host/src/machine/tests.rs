@@ -3,6 +3,7 @@ use topology::machine::{LinkLayer, NicRole, PciKind, PciParent, PortState};
 
 use tree::{GPU, NIC, Tree, pair};
 
+mod functions;
 pub(super) mod tree;
 
 #[test]

@@ -39,15 +39,7 @@ impl Tree {
         let root = document.root_element();
         let version = root.attribute("version");
         if root.tag_name().name() != "system" || version != Some("1") {
-            let found = format!(
-                "<{} version={:?}>",
-                root.tag_name().name(),
-                version.unwrap_or_default()
-            );
-            return Err(XmlError::Root {
-                path: path.to_owned(),
-                found,
-            });
+            return Err(XmlError::root(path, root));
         }
         let mut reader = Reader {
             path,
@@ -159,11 +151,6 @@ impl Reader<'_> {
         attribute: &'static str,
     ) -> Result<&'n str, XmlError> {
         node.attribute(attribute)
-            .ok_or_else(|| XmlError::Attribute {
-                path: self.path.to_owned(),
-                element: node.tag_name().name().to_owned(),
-                line: node.document().text_pos_at(node.range().start).row,
-                attribute,
-            })
+            .ok_or_else(|| XmlError::attribute(self.path, node, attribute))
     }
 }

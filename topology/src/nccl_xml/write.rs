@@ -2,20 +2,31 @@
 //!
 //! What NCCL's parser asks for (`src/graph/xml.cc`): no prolog, no tabs, attributes in quotes. GPUs and NICs are leaf
 //! `pci` elements without `gpu`, `nic` or `net` children: NCCL adds those at run time, and a stale one would do harm.
-//! Link speeds are left out too: NCCL reads them from `/sys` for every function that exists there.
+//! Link speeds are left out too where `/sys` has the function, because NCCL reads them there; they are written where the
+//! machine comes from a file that states them, and for bridges that are invented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use super::invent::{self, Invented};
 use crate::fact::Fact;
-use crate::machine::{Machine, PciFunction, PciKind, PciParent};
+use crate::machine::{Machine, PciFunction, PciKind, PciLink, PciParent};
 use crate::pci::PciAddress;
 
-/// The file's text: every GPU and NIC of the machine and the switches above them, in the order of their addresses.
+/// The file's text: every GPU and NIC of the machine and the switches above them, in the order of their addresses. Where a
+/// guest hides its switches and a topology file tells the distances, switches are invented that tell the same.
 #[must_use]
 pub fn write(machine: &Machine) -> String {
     let devices: Vec<(PciAddress, &Fact<u32>)> = device_list(machine);
-    let mut outline = Outline::default();
+    let bare = |(device, _): &(PciAddress, _)| switches_above(machine, *device).is_empty();
+    let bare = devices
+        .iter()
+        .filter(|device| bare(device))
+        .map(|(device, _)| *device);
+    let mut outline = Outline {
+        invented: Invented::new(machine, &bare.collect()),
+        ..Outline::default()
+    };
     for (address, numa) in devices {
         outline.add(machine, address, numa);
     }
@@ -39,11 +50,15 @@ fn device_list(machine: &Machine) -> Vec<(PciAddress, &Fact<u32>)> {
 struct Outline {
     roots: BTreeMap<i64, BTreeSet<PciAddress>>,
     below: BTreeMap<PciAddress, BTreeSet<PciAddress>>,
+    invented: Invented,
 }
 
 impl Outline {
     fn add(&mut self, machine: &Machine, device: PciAddress, numa: &Fact<u32>) {
-        let above = switches_above(machine, device);
+        let mut above = switches_above(machine, device);
+        if above.is_empty() {
+            above = self.invented.above(device);
+        }
         let own = |at: &PciAddress| {
             machine
                 .functions
@@ -92,10 +107,11 @@ impl Outline {
             return;
         }
         let indent = "  ".repeat(depth);
-        let attributes = machine
-            .functions
-            .get(&address)
-            .map_or_else(String::new, attributes);
+        let attributes = if self.invented.has(address) {
+            invent::ATTRIBUTES.to_owned()
+        } else {
+            attributes(machine, address)
+        };
         let children = self.below.get(&address);
         let end = if children.is_some() { ">" } else { "/>" };
         let _ = writeln!(text, "{indent}<pci busid=\"{address}\"{attributes}{end}");
@@ -127,7 +143,17 @@ fn switches_above(machine: &Machine, device: PciAddress) -> Vec<PciAddress> {
     chain.filter(is_switch).collect()
 }
 
-fn attributes(function: &PciFunction) -> String {
+fn attributes(machine: &Machine, address: PciAddress) -> String {
+    let function = machine.functions.get(&address);
+    let mut text = function.map_or_else(String::new, identity);
+    let file = machine.tree_file.as_ref();
+    if let Some(PciLink { speed, width }) = file.and_then(|file| file.links.get(&address)) {
+        let _ = write!(text, " link_speed=\"{speed}\" link_width=\"{width}\"");
+    }
+    text
+}
+
+fn identity(function: &PciFunction) -> String {
     let mut text = String::new();
     if let Some(class) = function.class.known() {
         let _ = write!(text, " class=\"0x{class:06x}\"");

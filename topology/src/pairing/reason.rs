@@ -169,34 +169,60 @@ fn farther(context: &Context<'_>, gpu: usize, nic: usize, closest: usize) -> Str
     )
 }
 
-/// What decided between NICs that are equally close.
+/// What decided between NICs that are equally close: other GPUs have some of them, the rest were there to choose from.
 fn tied(context: &Context<'_>, gpu: usize, nic: usize, ties: &[usize]) -> String {
     let (name, place) = (context.nic(nic), context.place(gpu, nic));
-    let verb = if ties.len() == 1 { "is" } else { "are" };
-    let equal = format!(
-        "{name} is the closest: {place}; {} {verb} equally close",
-        context.list(ties)
-    );
-    let link = |cost: &EdgeCost| (cost.layer, cost.slowness);
-    let own = context.candidates.cost(gpu, nic).map(link);
-    if ties
+    let closest = format!("{name} is the closest: {place}");
+    let are = |nics: &[usize]| if nics.len() == 1 { "is" } else { "are" };
+    let is_held = |other: &usize| context.holder(*other).is_some();
+    let (held, free): (Vec<usize>, Vec<usize>) = ties.iter().partition(|other| is_held(other));
+    let slower = ties
         .iter()
-        .all(|other| context.candidates.cost(gpu, *other).map(link) > own)
-    {
-        return format!("{equal}, with a slower or unlike link");
+        .all(|other| has_a_better_link(context, gpu, nic, *other));
+    if held.is_empty() || slower {
+        let decision = decision(context, gpu, nic, ties);
+        let list = context.list(ties);
+        return format!("{closest}; {list} {} equally close{decision}", are(ties));
     }
-    let holders: Vec<usize> = ties
-        .iter()
-        .filter_map(|other| context.holder(*other))
-        .collect();
-    match holders.as_slice() {
-        [one] if ties.len() == 1 => format!("{equal} and goes to GPU{one}"),
-        all if all.len() == ties.len() => format!("{equal} and go to other GPUs"),
-        _ if ties.iter().all(|other| context.on_one_card(nic, *other)) => {
-            format!("{equal}, on the same card: index order decides")
+    let holders = match held[..] {
+        [one] => {
+            let holder = context.holder(one).unwrap_or_default();
+            format!("goes to GPU{holder}")
         }
-        _ => format!("{equal}: cards, load and then index order decide"),
+        _ => "go to other GPUs".to_owned(),
+    };
+    let (list, verb) = (context.list(&held), are(&held));
+    let taken = format!("{closest}; {list} {verb} equally close and {holders}");
+    if free.is_empty() {
+        return taken;
     }
+    let (list, verb) = (context.list(&free), are(&free));
+    format!(
+        "{taken}; so {verb} {list}{}",
+        decision(context, gpu, nic, &free)
+    )
+}
+
+/// Why this NIC and none of those that were as close and free.
+fn decision(context: &Context<'_>, gpu: usize, nic: usize, others: &[usize]) -> &'static str {
+    if others
+        .iter()
+        .all(|other| has_a_better_link(context, gpu, nic, *other))
+    {
+        ", with a slower or unlike link"
+    } else if others.iter().all(|other| context.on_one_card(nic, *other)) {
+        ", on the same card: index order decides"
+    } else {
+        ": cards, load and then index order decide"
+    }
+}
+
+fn has_a_better_link(context: &Context<'_>, gpu: usize, nic: usize, other: usize) -> bool {
+    let link = |nic| {
+        let cost = context.candidates.cost(gpu, nic);
+        cost.map(|cost: &EdgeCost| (cost.layer, cost.slowness))
+    };
+    link(nic) < link(other)
 }
 
 fn sharing(context: &Context<'_>, gpu: usize, nic: usize) -> Option<String> {

@@ -14,7 +14,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use topology::distance::Distance;
 use topology::file::{MachineFile, parse};
+use topology::machine::Machine;
+use topology::pairing::{Pairing, pair};
+use topology::policy::ResourcePolicy;
+
+pub mod rules;
 
 /// Malformed on purpose: its notes say so.
 pub const REFUSED: &str = "supermicro-x9drg-hf-m2075-edited";
@@ -60,7 +66,57 @@ pub fn file(name: &str) -> MachineFile {
     load(name, &std::fs::read_to_string(path).unwrap())
 }
 
-/// A published topology file.
+/// A published topology file of this repository.
 pub fn xml(name: &str) -> String {
     std::fs::read_to_string(folder("xml").join(name)).unwrap()
+}
+
+/// A published file, of this repository or laid beside it; `None`, said on the way, where it is not there.
+pub fn published(name: &str) -> Option<String> {
+    let beside = folder("../../../shared/machines/xml");
+    let laid = std::env::var_os("GPURDMA_TOPOLOGY_FILES").map_or(beside, PathBuf::from);
+    let paths = [folder("xml").join(name), laid.join(name)];
+    let text = paths
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok());
+    if text.is_none() {
+        println!("not laid: {}", paths[1].display());
+    }
+    text
+}
+
+/// Names of the machines that have a golden.
+pub fn goldens() -> std::collections::BTreeSet<String> {
+    let entries = std::fs::read_dir(folder("snapshots/machines")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
+        .collect()
+}
+
+/// A page of the documentation; `UPDATE_DOCS=1` writes it anew.
+pub fn docs(name: &str, wanted: &str) -> String {
+    let path = folder("../../docs").join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    }
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The machine of a machine file.
+pub fn machine(name: &str) -> Machine {
+    file(name).machine
+}
+
+/// The default policy with another limit.
+pub fn within(max_distance: Distance) -> ResourcePolicy {
+    ResourcePolicy {
+        max_distance,
+        ..ResourcePolicy::default()
+    }
+}
+
+/// The pairs of a machine.
+pub fn paired(machine: &Machine, policy: &ResourcePolicy) -> Pairing {
+    pair(machine, &machine.paths(), policy)
 }
