@@ -76,6 +76,10 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let names = own_names(observed, desired);
     let held = Held::of(&observed.kubelet, &names);
     let previous = previous(observed, &observed.machine, held.all());
+    let held = match previous.known() {
+        Some(old) => held.known_to(old, &observed.kubelet),
+        None => held,
+    };
     let learned = (learn_rates(observed), OwnNics::learn(observed));
     let machine = prepare(observed, desired, previous.known(), &learned, &mut findings);
     findings.extend(inspect::findings(

@@ -25,6 +25,23 @@ impl Held {
         }
     }
 
+    /// The same without what another plugin gave out under a name of ours: `old` never had such a device.
+    #[must_use]
+    pub fn known_to(self, old: &Partition, evidence: &Evidence) -> Self {
+        let Some(kubelet) = evidence.shown() else {
+            return self;
+        };
+        let resources = old.resources.iter().filter_map(|resource| {
+            let held = kubelet.held.get(&resource.name)?;
+            let ids = resource.devices.iter().map(|device| &device.id);
+            Some(ids.filter(|id| held.contains_key(*id)).cloned())
+        });
+        Self {
+            shown: resources.flatten().collect(),
+            ..self
+        }
+    }
+
     /// All that are held; `None` where others may be held too.
     #[must_use]
     pub fn all(&self) -> Option<&BTreeSet<String>> {

@@ -84,6 +84,13 @@ pub(crate) fn advertises(name: &str, ids: &[String]) -> Answers {
     }
 }
 
+/// Lets the agent find its pairs and the plugin offer them.
+pub(crate) async fn offers(node: &mut Node) {
+    node.start_kubelet(Answers::default());
+    turn(node, &nothing_asked()).await;
+    node.start_kubelet(advertises("rdma/gpudirect", &node.uuids()));
+}
+
 pub(crate) fn holds(name: &str, ids: &[String]) -> Answers {
     Answers {
         held: vec![(name.to_owned(), ids.to_vec())],

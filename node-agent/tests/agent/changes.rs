@@ -9,15 +9,13 @@ use node_agent::desired::Desired;
 use node_agent::session::Session;
 use node_agent::settings::PARTITION_FILE;
 
-use crate::ask::{
-    MACHINE, admitted, advertises, enforce, finding_ids, nothing_asked, reason, turn,
-};
+use crate::ask::{MACHINE, admitted, enforce, finding_ids, nothing_asked, offers, reason, turn};
 use crate::common::{Answers, Node};
 
 #[tokio::test]
 async fn a_module_that_is_asked_for_is_loaded_and_proved() {
     let mut node = Node::new(MACHINE);
-    node.start_kubelet(advertises("rdma/gpudirect", &node.uuids()));
+    offers(&mut node).await;
     // A stand-in for chroot whose modprobe makes the module appear where the kernel would.
     let script = "#!/bin/sh\necho \"$4 4096 0 - Live 0x0\" >> \"$1/proc/modules\"\n";
     let chroot = stand_in(&node, script);
@@ -46,7 +44,7 @@ async fn a_module_that_is_asked_for_is_loaded_and_proved() {
 #[tokio::test]
 async fn success_without_effect_is_a_failure() {
     let mut node = Node::new(MACHINE);
-    node.start_kubelet(advertises("rdma/gpudirect", &node.uuids()));
+    offers(&mut node).await;
     node.settings.chroot = stand_in(&node, "#!/bin/sh\nexit 0\n");
     let driver = Driver {
         modules: vec!["ib_umad".to_owned()],
@@ -86,7 +84,7 @@ fn stand_in(node: &Node, script: &str) -> std::path::PathBuf {
 #[tokio::test]
 async fn openib_conf_is_written_and_not_yet_in_effect() {
     let mut node = Node::new(MACHINE);
-    node.start_kubelet(advertises("rdma/gpudirect", &node.uuids()));
+    offers(&mut node).await;
     node.put("/etc/init.d/openibd", "");
     node.put(
         "/etc/infiniband/openib.conf",
@@ -124,7 +122,7 @@ async fn openib_conf_is_written_and_not_yet_in_effect() {
 #[tokio::test]
 async fn paused_runs_no_action() {
     let mut node = Node::new(MACHINE);
-    node.start_kubelet(advertises("rdma/gpudirect", &node.uuids()));
+    offers(&mut node).await;
     let driver = Driver {
         modules: vec!["ib_umad".to_owned()],
         ..Driver::default()

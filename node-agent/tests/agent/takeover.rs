@@ -55,13 +55,20 @@ async fn a_name_that_another_plugin_has_is_left_to_it_and_its_pods_are_ours_afte
     let mut node = Node::new(MACHINE);
     let listener = nvidia_listens(&node);
     node.start_kubelet(holds(NVIDIA, &node.uuids()));
+    // What its pods hold is none of the devices that we had: the first turn cannot know that.
+    turn(&node, &pairs(NVIDIA, GpuPlugin::AsFound)).await;
     let status = turn(&node, &pairs(NVIDIA, GpuPlugin::AsFound)).await.status;
     assert_eq!(
         resources(&node),
         Vec::<String>::new(),
         "our plugin must not register it"
     );
-    assert!(status.pairs.len() == 8 && status.pairs.iter().all(|pair| !pair.admitted));
+    assert_eq!(status.pairs.len(), 8, "{status:?}");
+    assert!(
+        status.pairs.iter().all(|pair| !pair.admitted),
+        "{:?}",
+        status.pairs
+    );
     assert!(finding_ids(&status).contains("FOREIGN_GPU_ADVERTISER"));
     let other = OtherAdvertiser {
         resource: NVIDIA.to_owned(),
@@ -84,6 +91,27 @@ async fn a_name_that_another_plugin_has_is_left_to_it_and_its_pods_are_ours_afte
     let status = turn(&node, &taken).await.status;
     assert_eq!(admitted(&node), 8);
     assert_eq!(status.other_advertisers, []);
+}
+
+/// What the other plugin's pods hold is none of our devices: it keeps no pair from changing its resource.
+#[tokio::test]
+async fn pairs_change_their_name_while_the_other_plugins_pods_hold_their_gpus() {
+    let mut node = Node::new(MACHINE);
+    node.start_kubelet(Answers::default());
+    turn(&node, &pairs("rdma/gpudirect", GpuPlugin::AsFound)).await;
+    let held = vec![(NVIDIA.to_owned(), node.uuids())];
+    node.start_kubelet(Answers {
+        held,
+        ..Answers::default()
+    });
+    for _ in 0..3 {
+        turn(&node, &pairs(NVIDIA, GpuPlugin::SwitchedOff)).await;
+        node.pass(60);
+    }
+    assert_eq!(
+        (resources(&node), admitted(&node)),
+        (vec![NVIDIA.to_owned()], 8)
+    );
 }
 
 #[tokio::test]
