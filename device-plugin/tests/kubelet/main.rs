@@ -7,6 +7,7 @@
     unreachable_pub
 )]
 
+mod authority;
 mod calls;
 mod fake;
 mod listing;
