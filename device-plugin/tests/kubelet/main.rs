@@ -12,6 +12,7 @@ mod calls;
 mod fake;
 mod listing;
 mod node;
+mod prefer;
 mod process;
 mod registration;
 mod restart;
