@@ -12,6 +12,7 @@ mod calls;
 mod fake;
 mod listing;
 mod node;
+mod page;
 mod prefer;
 mod process;
 mod registration;
