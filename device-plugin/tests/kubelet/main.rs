@@ -16,6 +16,7 @@ mod page;
 mod prefer;
 mod process;
 mod registration;
+mod reports;
 mod restart;
 #[path = "../support/sample.rs"]
 mod sample;
