@@ -9,7 +9,11 @@
 
 mod authority;
 mod calls;
+#[path = "../../../topology/tests/support/damage.rs"]
+mod damage;
+mod damaged;
 mod fake;
+mod junk;
 mod listing;
 mod node;
 mod page;
