@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use topology::machine::Machine;
+use topology::node_file::NodeFile;
 use topology::partition::{Partition, restore};
 
 use crate::observed::Observed;
-use crate::settings::PARTITION_FILE;
+use crate::settings::{NODE_FILE, PARTITION_FILE};
 
 /// What holds so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +48,20 @@ pub fn previous(
     let lost = before.unusable.contains(PARTITION_FILE);
     let in_use = held.is_none_or(|held| !held.is_empty());
     match &before.node_file {
+        Some(file) if lost && !describes(file, held) => Previous::Lost,
         // Who deletes the partition wants a new one, once nothing of the old one is in use.
         Some(file) if lost || in_use => Previous::Known(restore(file, machine)),
-        None if lost && in_use => Previous::Lost,
+        // The plugin goes on with the last node file that it could read.
+        None if lost && (in_use || before.unusable.contains(NODE_FILE)) => Previous::Lost,
         _ => Previous::Nothing,
     }
+}
+
+/// Whether the file tells the parts of every device that is held. One that was written while nobody knew them has none.
+fn describes(file: &NodeFile, held: Option<&BTreeSet<String>>) -> bool {
+    let devices = file.resources.iter().flat_map(|resource| &resource.devices);
+    let ids: BTreeSet<&String> = devices.map(|device| &device.id).collect();
+    held.map_or(!ids.is_empty(), |held| {
+        held.iter().all(|id| ids.contains(id))
+    })
 }

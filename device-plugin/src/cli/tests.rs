@@ -36,6 +36,16 @@ fn serve_has_the_defaults_of_a_node() {
 }
 
 #[test]
+fn a_kubelet_with_another_root_directory_is_served_there() {
+    let line = "device-plugin serve --kubelet-dir /data/kubelet/device-plugins";
+    let Command::Serve(args) = parse(line).unwrap().command else {
+        panic!("no serve")
+    };
+    let dir = args.options().kubelet_dir;
+    assert_eq!(dir, PathBuf::from("/data/kubelet/device-plugins"));
+}
+
+#[test]
 fn a_root_and_a_machine_file_exclude_each_other() {
     assert!(parse("device-plugin discover --root / --machine x.yaml").is_err());
 }

@@ -2,6 +2,8 @@ use super::*;
 use crate::link::Seen;
 use crate::sample;
 
+mod life;
+
 /// A keeper over files of its own, driven by hand.
 struct Bench {
     dir: tempfile::TempDir,
@@ -15,6 +17,11 @@ struct Bench {
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("boot_id"), format!("{}\n", sample::BOOT)).unwrap();
+    bench_in(dir)
+}
+
+/// A keeper that knows nothing yet.
+fn bench_in(dir: tempfile::TempDir) -> Bench {
     let source = Source {
         node_file: dir.path().join("node.json"),
         boot_id_file: dir.path().join("boot_id"),
@@ -101,6 +108,35 @@ fn a_port_that_stays_down_turns_its_device_unhealthy_and_back() {
     bench.see("mlx5_1", Seen::Up);
     assert_eq!((bench.turn(40), bench.turn(99)), (None, None));
     assert_eq!(bench.turn(100), Some(Vec::new()));
+}
+
+/// The switch restarts its ports over and over for an hour: on every node alike, so what happens to one happens to all.
+#[test]
+fn a_storm_of_flaps_takes_no_device_off_and_an_outage_does() {
+    let mut bench = bench();
+    bench.write(&sample::node_file(4));
+    assert_eq!(bench.turn(0), Some(Vec::new()));
+    let see_all = |bench: &Bench, seen| {
+        let all = (0..4).map(|n| ((format!("mlx5_{n}"), 1), seen));
+        bench.sight.send_replace(Arc::new(all.collect()));
+    };
+    for second in 1..3600 {
+        let down = second % 40 < 29;
+        see_all(&bench, if down { Seen::Down } else { Seen::Up });
+        assert_eq!(bench.turn(second), None, "at {second} s");
+    }
+    see_all(&bench, Seen::Down);
+    assert_eq!((bench.turn(3600), bench.turn(3629)), (None, None));
+    assert_eq!(bench.turn(3630), Some(sample::ids(&[0, 1, 2, 3])));
+    // And back only once it is over: nobody gets a port that is up for half a minute.
+    for second in 3631..7200 {
+        let up = second % 60 < 50;
+        see_all(&bench, if up { Seen::Up } else { Seen::Down });
+        assert_eq!(bench.turn(second), None, "at {second} s");
+    }
+    see_all(&bench, Seen::Up);
+    assert_eq!((bench.turn(7200), bench.turn(7259)), (None, None));
+    assert_eq!(bench.turn(7260), Some(Vec::new()));
 }
 
 #[test]

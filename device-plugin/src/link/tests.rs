@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::sample;
 
@@ -157,4 +159,36 @@ fn a_device_without_nics_or_ports_shows_nothing() {
     assert_eq!(device(&pair, &Sightings::new()), Seen::Unknown);
     pair.nics.clear();
     assert_eq!(device(&pair, &Sightings::new()), Seen::Unknown);
+}
+
+/// Whether every look of the last `wait` seconds, and one that is so old, showed the same.
+fn lasted(looks: &[(u64, Seen)], seen: Seen, wait: Duration) -> bool {
+    let (now, _) = looks[looks.len() - 1];
+    let same = looks.iter().rev().take_while(|(_, other)| *other == seen);
+    same.last().is_some_and(|(first, _)| s(now - first) >= wait)
+}
+
+proptest! {
+    /// Whatever a port does: its device changes exactly when the same was seen throughout the whole wait.
+    #[test]
+    fn nothing_changes_but_after_a_wait_without_a_break(
+        looks in proptest::collection::vec(
+            (0..40_u64, prop_oneof![4 => Just(Seen::Down), 4 => Just(Seen::Up), 1 => Just(Seen::Unknown)]),
+            1..60,
+        ),
+    ) {
+        let (mut link, mut at, mut seen) = (Link::default(), 0, Vec::new());
+        for (pause, look) in looks {
+            at += pause;
+            seen.push((at, look));
+            let was_down = link.is_down();
+            link = link.step(look, s(at), PATIENCE);
+            let expected = if was_down {
+                !lasted(&seen, Seen::Up, PATIENCE.stable_up)
+            } else {
+                lasted(&seen, Seen::Down, PATIENCE.hold_down)
+            };
+            prop_assert_eq!(link.is_down(), expected, "{:?}", seen);
+        }
+    }
 }

@@ -1,29 +1,40 @@
-//! Points 16 to 26: what the kubelet asks for pods.
+//! Points 20 to 28: what the kubelet asks for pods.
+
+use std::collections::BTreeSet;
 
 use device_plugin::proto::{
-    AllocateRequest, AllocateResponse, ContainerAllocateRequest,
-    ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
+    AllocateRequest, AllocateResponse, ContainerAllocateRequest, PreStartContainerRequest,
 };
 use tonic::{Code, Status};
 
 use crate::fake::{Api, Kubelet};
 use crate::node::{Node, Plugin};
+use crate::prefer::prefer;
 use crate::sample::{self, RESOURCE};
 
-struct Bench {
-    node: Node,
-    api: Api,
-    plugin: Plugin,
+/// A node whose pairs are listed.
+pub struct Bench {
+    pub node: Node,
+    pub api: Api,
+    pub plugin: Plugin,
     _kubelet: Kubelet,
 }
 
 async fn bench(change: impl FnOnce(&mut topology::node_file::NodeFile)) -> Bench {
-    let mut file = sample::node_file(4);
+    bench_of(4, change).await
+}
+
+/// One with this many pairs.
+pub async fn bench_of(
+    count: usize,
+    change: impl FnOnce(&mut topology::node_file::NodeFile),
+) -> Bench {
+    let mut file = sample::node_file(count);
     change(&mut file);
     let node = Node::with(&file);
     let kubelet = Kubelet::start(&node.kubelet_dir());
     let plugin = node.start();
-    kubelet.until_devices(RESOURCE, 4).await;
+    kubelet.until_devices(RESOURCE, count).await;
     Bench {
         node,
         api: kubelet.api(RESOURCE),
@@ -32,7 +43,7 @@ async fn bench(change: impl FnOnce(&mut topology::node_file::NodeFile)) -> Bench
     }
 }
 
-async fn allocate(api: &Api, containers: &[Vec<String>]) -> Result<AllocateResponse, Status> {
+pub async fn allocate(api: &Api, containers: &[Vec<String>]) -> Result<AllocateResponse, Status> {
     let container = |ids: &Vec<String>| ContainerAllocateRequest {
         device_ids: ids.clone(),
     };
@@ -43,53 +54,6 @@ async fn allocate(api: &Api, containers: &[Vec<String>]) -> Result<AllocateRespo
         .allocate(request)
         .await
         .map(tonic::Response::into_inner)
-}
-
-async fn prefer(api: &Api, available: &[usize], must: &[usize], size: i32) -> Vec<String> {
-    let container = ContainerPreferredAllocationRequest {
-        available_device_ids: sample::ids(available),
-        must_include_device_ids: sample::ids(must),
-        allocation_size: size,
-    };
-    let request = PreferredAllocationRequest {
-        container_requests: vec![container],
-    };
-    let answer = api
-        .clone()
-        .get_preferred_allocation(request)
-        .await
-        .unwrap()
-        .into_inner();
-    answer
-        .container_responses
-        .into_iter()
-        .next()
-        .unwrap()
-        .device_ids
-}
-
-#[tokio::test]
-async fn kubelet_16_prefers_linked_pairs_and_keeps_what_must_be_included() {
-    let bench = bench(|_| {}).await;
-    assert_eq!(
-        prefer(&bench.api, &[0, 2, 3], &[], 2).await,
-        sample::ids(&[2, 3])
-    );
-    assert_eq!(
-        prefer(&bench.api, &[0, 1, 2, 3], &[1], 2).await,
-        sample::ids(&[0, 1])
-    );
-    bench.plugin.stop().await;
-}
-
-#[tokio::test]
-async fn kubelet_17_answers_an_empty_list_instead_of_an_error() {
-    let bench = bench(|_| {}).await;
-    assert!(prefer(&bench.api, &[0, 1], &[], 5).await.is_empty());
-    assert!(prefer(&bench.api, &[0, 9], &[], 1).await.is_empty());
-    assert!(prefer(&bench.api, &[0, 1], &[3], 1).await.is_empty());
-    assert!(prefer(&bench.api, &[], &[], -7).await.is_empty());
-    bench.plugin.stop().await;
 }
 
 #[tokio::test]
@@ -112,13 +76,30 @@ async fn kubelet_20_answers_every_container_in_order() {
 }
 
 #[tokio::test]
-async fn kubelet_21_and_25_gives_the_same_answer_to_the_same_devices_again() {
+async fn kubelet_21_gives_the_same_answer_again_and_writes_nothing() {
     let bench = bench(|_| {}).await;
+    let before = bench.node.tree();
     let first = allocate(&bench.api, &[sample::ids(&[0, 1])]).await.unwrap();
-    assert_eq!(
-        allocate(&bench.api, &[sample::ids(&[1, 0])]).await.unwrap(),
-        first
-    );
+    let again = allocate(&bench.api, &[sample::ids(&[1, 0])]).await.unwrap();
+    assert_eq!(again, first);
+    assert_eq!(bench.node.tree(), before);
+    bench.plugin.stop().await;
+}
+
+/// An init container got pair 1; the container after it wants two, and keeps what the pod has already.
+#[tokio::test]
+async fn kubelet_25_gives_the_devices_of_an_init_container_to_the_one_after_it() {
+    let bench = bench(|_| {}).await;
+    let init = allocate(&bench.api, &[sample::ids(&[1])]).await.unwrap();
+    let preferred = prefer(&bench.api, &[1, 2, 3], &[1], 2).await;
+    assert!(preferred.contains(&sample::id(1)), "{preferred:?}");
+    let main = allocate(&bench.api, &[preferred]).await.unwrap();
+    let names = |answer: &AllocateResponse| -> BTreeSet<String> {
+        let cdi = answer.container_responses[0].cdi_devices.iter();
+        cdi.map(|cdi| cdi.name.clone()).collect()
+    };
+    assert!(names(&main).is_superset(&names(&init)));
+    assert_eq!(names(&main).len(), 4);
     bench.plugin.stop().await;
 }
 

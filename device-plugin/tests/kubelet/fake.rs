@@ -38,6 +38,7 @@ struct State {
     log: Log,
     clients: BTreeMap<String, Client>,
     refusals: usize,
+    dialled: bool,
 }
 
 struct Client {
@@ -110,6 +111,11 @@ impl Kubelet {
 
     pub fn log(&self) -> Log {
         self.state.lock().unwrap().log.clone()
+    }
+
+    /// Whether a registration has begun.
+    pub fn dialled(&self) -> bool {
+        self.state.lock().unwrap().dialled
     }
 
     /// The client that is registered for the resource.
@@ -185,6 +191,7 @@ fn delete_sockets(dir: &Path) {
 impl Registration for Registrar {
     async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<Empty>, Status> {
         let request = request.into_inner();
+        self.state.lock().unwrap().dialled = true;
         self.refuse_some()?;
         if request.version != "v1beta1"
             || !device_plugin::accept::is_extended_resource(&request.resource_name)

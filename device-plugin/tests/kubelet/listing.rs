@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use device_plugin::proto::{Empty, HEALTHY, UNHEALTHY};
+use prost::Message;
 
 use crate::fake::{Api, Kubelet};
 use crate::node::{Node, Plugin};
@@ -134,6 +135,37 @@ async fn kubelet_11_sends_a_link_that_goes_down_and_comes_back() {
     plugin.stop().await;
 }
 
+/// Thirty seconds of patience, and ports that are looked at every twenty milliseconds.
+#[tokio::test]
+async fn kubelet_11_says_nothing_of_a_flap() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    for state in ["1: DOWN", "4: ACTIVE", "2: INIT", "1: DOWN", "4: ACTIVE"] {
+        node.port(1, state);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(kubelet.health(RESOURCE).unwrap(), [HEALTHY; 2]);
+    assert_eq!(kubelet.log().lists.len(), 1);
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_11_keeps_a_gpu_whose_nic_is_down_where_it_should() {
+    let mut file = without_patience(2);
+    file.resources[0].unhealthy_on_nic_down = false;
+    let mut strict = without_patience(2);
+    strict.resources[0].name = "rdma/strict".to_owned();
+    file.resources.append(&mut strict.resources);
+    let (node, kubelet, plugin) = running(&file).await;
+    node.port(1, "1: DOWN");
+    let seen = |k: &Kubelet| {
+        k.health("rdma/strict")
+            .filter(|health| health == &[HEALTHY, UNHEALTHY])
+    };
+    kubelet.until("the port in the other resource", seen).await;
+    assert_eq!(kubelet.health(RESOURCE).unwrap(), [HEALTHY; 2]);
+    plugin.stop().await;
+}
+
 #[tokio::test]
 async fn kubelet_11_takes_a_port_that_cannot_be_read_for_no_fault() {
     let (node, kubelet, plugin) = running(&without_patience(2)).await;
@@ -162,20 +194,50 @@ async fn kubelet_12_sends_nothing_when_nothing_changed_and_the_list_again_to_a_n
     plugin.stop().await;
 }
 
-#[tokio::test]
-async fn kubelet_13_does_not_take_a_file_whose_list_a_kubelet_would_refuse() {
-    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+/// A resource of `count` devices of one NIC, whose ids have `bytes` bytes each.
+fn replicas(count: usize, bytes: usize) -> topology::node_file::NodeFile {
     let mut file = sample::node_file(1);
     let mut replica = file.resources[0].devices.remove(0);
     replica.links.clear();
     let named = |n: usize| topology::node_file::NodeDevice {
-        id: format!("{}-{n}", "x".repeat(4000)),
+        id: format!("{n:0bytes$}"),
         ..replica.clone()
     };
-    file.resources[0].devices = (0..1100).map(named).collect();
+    file.resources[0].devices = (0..count).map(named).collect();
+    file
+}
+
+/// Bytes of the list at its longest, when every device is Unhealthy.
+fn longest(file: &topology::node_file::NodeFile) -> usize {
+    let devices = file.resources[0].devices.iter();
+    let devices = devices.map(|device| device_plugin::resource::entry(device, false));
+    let devices = devices.collect();
+    device_plugin::proto::ListAndWatchResponse { devices }.encoded_len()
+}
+
+/// The kubelet of these tests takes 4 MiB, as a real one does.
+#[tokio::test]
+async fn kubelet_13_sends_the_longest_list_that_a_kubelet_takes() {
+    let file = replicas(1018, 4096);
+    assert!((4_190_208..=4_194_304).contains(&longest(&file)));
+    let (node, kubelet, plugin) = running(&file).await;
+    std::fs::remove_file(node.node_file()).unwrap();
+    until_health(&kubelet, &[UNHEALTHY; 1018]).await;
+    plugin.stop().await;
+}
+
+#[tokio::test]
+async fn kubelet_13_does_not_take_a_file_whose_list_a_kubelet_would_refuse() {
+    let (node, kubelet, plugin) = running(&sample::node_file(2)).await;
+    let file = replicas(1019, 4096);
+    assert!(longest(&file) > 4_194_304);
     node.write(&file);
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(kubelet.health(RESOURCE).unwrap(), [HEALTHY; 2]);
+    node.write(&sample::node_file(3));
+    kubelet.until_devices(RESOURCE, 3).await;
+    let sent: Vec<usize> = kubelet.log().lists.iter().map(|(_, l)| l.len()).collect();
+    assert_eq!(sent, [2, 3]);
     plugin.stop().await;
 }
 

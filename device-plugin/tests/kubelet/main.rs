@@ -7,12 +7,20 @@
     unreachable_pub
 )]
 
+mod authority;
 mod calls;
+#[path = "../../../topology/tests/support/damage.rs"]
+mod damage;
+mod damaged;
 mod fake;
+mod junk;
 mod listing;
 mod node;
+mod page;
+mod prefer;
 mod process;
 mod registration;
+mod reports;
 mod restart;
 #[path = "../support/sample.rs"]
 mod sample;

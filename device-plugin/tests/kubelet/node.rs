@@ -1,7 +1,8 @@
 //! A node for the plugin: its directories, files and ports, and the plugin itself.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use device_plugin::accept::Source;
 use device_plugin::doctor::Where;
@@ -141,6 +142,28 @@ impl Node {
             let _ = stopped.await;
         }));
         Plugin { stop, task }
+    }
+
+    /// Takes a directory of the node away.
+    pub fn remove(&self, dir: &str) {
+        std::fs::remove_dir_all(self.base.path().join(dir)).unwrap();
+    }
+
+    /// Every file of the node with its size and the time of its last change.
+    pub fn tree(&self) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+        let mut tree = BTreeMap::new();
+        let mut dirs = vec![self.base.path().to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let entry = entry.unwrap();
+                let meta = entry.metadata().unwrap();
+                if meta.is_dir() {
+                    dirs.push(entry.path());
+                }
+                tree.insert(entry.path(), (meta.len(), meta.modified().unwrap()));
+            }
+        }
+        tree
     }
 
     /// The plugin's sockets.

@@ -83,6 +83,30 @@ async fn kubelet_03_uses_a_fresh_socket_name_and_survives_the_end_of_the_old_str
     plugin.stop().await;
 }
 
+/// The new one of an update starts before the old one is gone. Two that registered the same resource would take it from
+/// each other without end, and the old stream's end would take the new registration with it: so it waits.
+#[tokio::test]
+async fn kubelet_03_a_second_instance_waits_and_outlives_the_end_of_the_first() {
+    let node = Node::with(&sample::node_file(2));
+    let kubelet = Kubelet::start(&node.kubelet_dir());
+    let first = node.start();
+    kubelet.until_devices(RESOURCE, 2).await;
+    let endpoint = node.sockets().remove(0);
+    let second = node.start();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(kubelet.log().registrations.len(), 1);
+    first.stop().await;
+    kubelet
+        .until("the end of the first one's stream", |k| {
+            k.log().ended.contains(&endpoint).then_some(())
+        })
+        .await;
+    kubelet.until_registrations(2).await;
+    kubelet.until_devices(RESOURCE, 2).await;
+    assert_eq!(node.sockets().len(), 1);
+    second.stop().await;
+}
+
 #[tokio::test]
 async fn kubelet_04_waits_for_a_kubelet_that_comes_later() {
     let node = Node::with(&sample::node_file(2));
@@ -109,6 +133,31 @@ async fn kubelet_04_tries_again_after_a_refusal() {
         "the sockets of refused attempts are gone"
     );
     plugin.stop().await;
+}
+
+/// Right after a registration, and in the middle of one. Nothing but the socket itself tells that it is another one.
+#[tokio::test]
+async fn kubelet_04_registers_again_when_the_socket_is_made_anew_at_once() {
+    let node = Node::with(&sample::node_file(2));
+    let stream_grace = Duration::from_hours(1);
+    let mut kubelet = Kubelet::start(&node.kubelet_dir());
+    let plugin = node.start_with(device_plugin::timing::Timing {
+        stream_grace,
+        ..Node::timing()
+    });
+    for pause in [10, 0, 1] {
+        kubelet.until_registrations(1).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        kubelet.kill();
+        kubelet = Kubelet::start(&node.kubelet_dir());
+    }
+    kubelet
+        .until("a look at kubelet.sock", |k| k.dialled().then_some(()))
+        .await;
+    let next = Kubelet::replace(&node.kubelet_dir());
+    next.until_devices(RESOURCE, 2).await;
+    plugin.stop().await;
+    kubelet.kill();
 }
 
 #[tokio::test]

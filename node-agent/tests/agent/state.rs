@@ -88,19 +88,35 @@ async fn a_broken_file_is_put_aside_and_an_unreadable_one_left() {
     assert!(directory.is_dir());
 }
 
-/// After a reboot nothing tells which parts a held device has, so that nothing may be paired anew.
+/// Nothing tells which parts a held device has, so that nothing may be paired anew: not in the next turns either, which
+/// find the node file of this one.
 #[tokio::test]
 async fn with_every_memory_lost_nothing_is_handed_out_while_a_device_is_held() {
     let (node, before) = swapped().await;
     node.put(PARTITION_FILE, "{");
     node.remove(NODE_FILE);
-    let status = turn(&node, &nothing_asked()).await.status;
-    assert_eq!((before.len(), devices(&node).len()), (8, 0));
-    assert!(finding_ids(&status).contains("STATE_UNREADABLE"));
+    for _ in 0..3 {
+        let status = turn(&node, &nothing_asked()).await.status;
+        assert_eq!((before.len(), devices(&node).len()), (8, 0));
+        assert!(finding_ids(&status).contains("STATE_UNREADABLE"));
+    }
     let mut node = node;
     node.start_kubelet(Answers::default());
     turn(&node, &nothing_asked()).await;
     assert_eq!(admitted(&node), 8);
+}
+
+/// The plugin goes on with the last node file that it could read: what it may hand out in this moment is not known.
+#[tokio::test]
+async fn with_every_memory_lost_what_is_on_offer_is_withdrawn_before_anything_is_paired() {
+    let (mut node, before) = swapped().await;
+    node.start_kubelet(Answers::default());
+    node.put(PARTITION_FILE, "{");
+    node.put(NODE_FILE, "{");
+    turn(&node, &nothing_asked()).await;
+    assert_eq!(devices(&node), []);
+    turn(&node, &nothing_asked()).await;
+    assert_eq!((before.len(), admitted(&node)), (8, 8));
 }
 
 #[tokio::test]
