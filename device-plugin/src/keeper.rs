@@ -1,23 +1,25 @@
 //! The single owner of what the plugin believes: joins the node file, the ports and the owners of uverbs devices into
 //! [`Snapshot`]s and publishes those that differ. Everybody else only reads.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use host::root::Root;
 use tokio::sync::watch;
 use topology::node_file::{NodeDevice, NodeNic};
 
 use crate::accept::{Raw, Source};
 use crate::knowledge::{Knowledge, Known};
 use crate::link::{self, Link, Patience, Sightings};
+use crate::owners::Owners;
 use crate::ports::{self, Wanted};
 use crate::resource::{Plan, Resource, Snapshot, Troubles};
 use crate::verbs::{self, Owned};
 
 /// Time between two looks at the owners of uverbs devices, unless the node file changes.
 const OWNERS: Duration = Duration::from_secs(1);
+/// So many uverbs devices are looked at sooner than a thread is there.
+const AT_ONCE: usize = 32;
 
 /// Resource name and device id.
 type DeviceKey = (String, String);
@@ -28,7 +30,7 @@ type Claim = (u32, String, Option<String>);
 /// State of the one task that writes.
 pub(crate) struct Keeper {
     source: Source,
-    root: Root,
+    owners: Arc<Owners>,
     quiet: Duration,
     started: Instant,
     raw: Option<Raw>,
@@ -54,10 +56,10 @@ pub(crate) struct Wires {
 }
 
 impl Keeper {
-    pub(crate) fn new(source: Source, root: Root, quiet: Duration, wires: Wires) -> Self {
+    pub(crate) fn new(source: Source, owners: Arc<Owners>, quiet: Duration, wires: Wires) -> Self {
         Self {
             source,
-            root,
+            owners,
             quiet,
             started: Instant::now(),
             raw: None,
@@ -73,7 +75,7 @@ impl Keeper {
     /// Runs until nobody wakes it any more.
     pub(crate) async fn run(mut self) {
         loop {
-            self.turn(self.started.elapsed());
+            self.turn(self.started.elapsed()).await;
             let woken = tokio::select! {
                 changed = self.wires.pulses.changed() => changed,
                 changed = self.wires.sightings.changed() => changed,
@@ -84,12 +86,12 @@ impl Keeper {
         }
     }
 
-    fn turn(&mut self, now: Duration) {
+    async fn turn(&mut self, now: Duration) {
         self.learn(now);
         self.refresh_plans();
         self.ask_for_ports();
         self.step_links(now);
-        self.look_at_owners(now);
+        self.look_at_owners(now).await;
         self.publish();
     }
 
@@ -158,28 +160,34 @@ impl Keeper {
         self.links = links;
     }
 
-    /// A device that is another's now turns Unhealthy at once, so that the kubelet does not ask for it.
-    fn look_at_owners(&mut self, now: Duration) {
+    /// A device that is another's now turns Unhealthy at once, so that the kubelet does not ask for it. Hundreds of devices
+    /// take a while: they are looked at on a thread of their own, and calls are answered meanwhile.
+    async fn look_at_owners(&mut self, now: Duration) {
         let looked = |at| now.saturating_sub(at) < OWNERS;
         if self.looked.is_some_and(looked) {
             return;
         }
         self.looked = Some(now);
-        let mut claims = BTreeSet::new();
-        let mut wrong = BTreeMap::new();
-        for nic in self.devices().flat_map(|device| &device.nics) {
-            let Some(claim) = claim(nic).filter(|claim| claims.insert(claim.clone())) else {
-                continue;
-            };
-            let owner = |number| host::machine::verbs::owner(&self.root, number);
-            let why = match verbs::judge(nic, owner) {
+        let nics = self.devices().flat_map(|device| &device.nics);
+        let claims = nics.filter_map(|nic| Some((claim(nic)?, nic.clone())));
+        let claims: BTreeMap<Claim, NodeNic> = claims.collect();
+        let owners = self.owners.clone();
+        let judged = if claims.len() <= AT_ONCE {
+            judge(claims, &owners)
+        } else {
+            let judged = tokio::task::spawn_blocking(move || judge(claims, &owners));
+            let Ok(judged) = judged.await else { return };
+            judged
+        };
+        let wrong = judged.into_iter().filter_map(|(claim, owned)| {
+            let why = match owned {
                 Owned::Own => None,
                 Owned::Others(why) => Some(why),
                 Owned::Unknown => self.wrong.get(&claim).cloned(),
             };
-            wrong.extend(why.map(|why| (claim, why)));
-        }
-        self.wrong = wrong;
+            why.map(|why| (claim, why))
+        });
+        self.wrong = wrong.collect();
     }
 
     fn devices(&self) -> impl Iterator<Item = &NodeDevice> {
@@ -239,6 +247,15 @@ impl Keeper {
         }
         troubles
     }
+}
+
+/// Asks the host about each claim.
+fn judge(claims: BTreeMap<Claim, NodeNic>, owners: &Owners) -> Vec<(Claim, Owned)> {
+    let owner = |number| owners.owner(number);
+    let judged = claims.into_iter();
+    judged
+        .map(|(claim, nic)| (claim, verbs::judge(&nic, owner)))
+        .collect()
 }
 
 fn claim(nic: &NodeNic) -> Option<Claim> {

@@ -2,7 +2,7 @@
 //!
 //! | pure | does IO |
 //! |---|---|
-//! | [`accept`] which node files are taken, [`knowledge`] what is believed from one to the next, [`link`] when a port changes a device's health, [`verbs`] whether a device node is still its NIC's, [`resource`] the list, [`allocate`] and [`prefer`] the answers | `serve` puts the tasks together: `ports`, `keeper` (the only writer), one `session` per resource with its `endpoint` and `service`; `kubelet` registers |
+//! | [`accept`] which node files are taken, [`knowledge`] what is believed from one to the next, [`link`] when a port changes a device's health, [`verbs`] whether a device node is still its NIC's, [`resource`] the list, [`allocate`] and [`prefer`] the answers | `serve` puts the tasks together: `ports`, `owners`, `keeper` (the only writer), one `session` per resource with its `endpoint` and `service`; `kubelet` registers |
 //!
 //! The node file is the only configuration; the plugin knows neither Kubernetes' API nor the hardware.
 
@@ -19,6 +19,7 @@ mod keeper;
 pub mod knowledge;
 pub mod kubelet;
 pub mod link;
+mod owners;
 pub mod ports;
 pub mod prefer;
 pub mod proto;

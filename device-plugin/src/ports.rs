@@ -1,17 +1,19 @@
 //! Reads port states below `/sys/class/infiniband`. Blocking IO: a NIC whose firmware hangs may hold a read for long, so
-//! [`watch`] reads each RDMA device on a thread of its own. Nothing waits for one that hangs: the others are seen as
-//! before, and what was seen of it longer than [`STALE`] ago counts as unknown.
+//! [`watch`] has a few threads that each take the next RDMA device. Nothing waits for one that hangs: the others are seen
+//! as before, and what was seen of it longer than [`STALE`] ago counts as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use host::root::Root;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
 use topology::node_file::NodeDevice;
 
 use crate::link::{self, Seen, Sightings};
+
+/// Threads that look at ports in one round; a node may have a thousand virtual functions.
+const LANES: usize = 4;
 
 /// How long a sighting counts.
 pub const STALE: Duration = Duration::from_secs(5);
@@ -82,22 +84,38 @@ fn current(sights: &BTreeMap<String, Sight>, wanted: &Wanted, now: Duration) -> 
     wanted.iter().map(known).collect()
 }
 
+/// RDMA devices that are still to be looked at, the next one last.
+type Queue = Arc<Mutex<Vec<(String, Vec<u32>)>>>;
+
+fn lock(queue: &Queue) -> MutexGuard<'_, Vec<(String, Vec<u32>)>> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn next(queue: &Queue) -> Option<(String, Vec<u32>)> {
+    lock(queue).pop()
+}
+
 /// The looks under way, at most one for each RDMA device.
 struct Watcher {
     look: Look,
     started: Instant,
+    queue: Queue,
     under_way: BTreeSet<String>,
-    looks: JoinSet<(String, Sight)>,
+    tell: mpsc::UnboundedSender<(String, Sight)>,
+    told: mpsc::UnboundedReceiver<(String, Sight)>,
     sights: BTreeMap<String, Sight>,
 }
 
 impl Watcher {
     fn new(look: Look) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
         Self {
             look,
             started: Instant::now(),
+            queue: Queue::default(),
             under_way: BTreeSet::new(),
-            looks: JoinSet::new(),
+            tell,
+            told,
             sights: BTreeMap::new(),
         }
     }
@@ -111,35 +129,43 @@ impl Watcher {
         self.sights.retain(|rdma, _| devices.contains_key(rdma));
         devices.retain(|rdma, _| !self.under_way.contains(*rdma));
         let begun: BTreeSet<String> = devices.keys().map(|rdma| (*rdma).clone()).collect();
-        for (rdma, ports) in devices {
-            self.begin(rdma.clone(), ports);
+        self.under_way.extend(begun.iter().cloned());
+        let queue = devices.into_iter().rev();
+        *lock(&self.queue) = queue.map(|(rdma, ports)| (rdma.clone(), ports)).collect();
+        for _ in 0..LANES.min(begun.len()) {
+            self.begin();
         }
         // Whoever does not answer in time is asked for in a later round.
         let _ = tokio::time::timeout(patience, self.collect(&begun)).await;
+        for (rdma, _) in lock(&self.queue).drain(..) {
+            self.under_way.remove(&rdma);
+        }
     }
 
-    fn begin(&mut self, rdma: String, ports: Vec<u32>) {
-        let (look, began) = (self.look.clone(), self.started.elapsed());
-        self.under_way.insert(rdma.clone());
-        self.looks.spawn_blocking(move || {
-            let ports = ports.into_iter().map(|port| (port, look(&rdma, port)));
-            let ports = ports.collect();
-            (rdma, Sight { began, ports })
+    /// A thread that looks at one device after the other. One that hangs stays behind with its device.
+    fn begin(&self) {
+        let (look, queue, tell) = (self.look.clone(), self.queue.clone(), self.tell.clone());
+        let started = self.started;
+        tokio::task::spawn_blocking(move || {
+            while let Some((rdma, ports)) = next(&queue) {
+                let began = started.elapsed();
+                let ports = ports.into_iter().map(|port| (port, look(&rdma, port)));
+                let ports = ports.collect();
+                if tell.send((rdma, Sight { began, ports })).is_err() {
+                    return;
+                }
+            }
         });
     }
 
     /// Takes results in until those of `begun` are there.
     async fn collect(&mut self, begun: &BTreeSet<String>) {
         while !self.under_way.is_disjoint(begun) {
-            match self.looks.join_next().await {
-                Some(Ok((rdma, sight))) => {
-                    self.under_way.remove(&rdma);
-                    self.sights.insert(rdma, sight);
-                }
-                // A look that ended badly is never repeated: its device stays unknown.
-                Some(Err(error)) => tracing::error!(%error, "look at a port"),
-                None => return,
-            }
+            let Some((rdma, sight)) = self.told.recv().await else {
+                return;
+            };
+            self.under_way.remove(&rdma);
+            self.sights.insert(rdma, sight);
         }
     }
 }

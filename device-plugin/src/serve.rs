@@ -1,8 +1,8 @@
 //! `device-plugin serve`: puts the tasks together and takes them down again.
 //!
 //! ports ─sightings→ keeper ─snapshots→ one [`Session`] per resource (its own socket and server).
-//! A runtime of several threads is not required: nothing here blocks, and the kubelet's call back during Register is
-//! answered while that call waits.
+//! One thread is enough: nothing here blocks it, and the kubelet's call back during Register is answered while that call
+//! waits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::accept::Source;
 use crate::keeper::{Keeper, Wires};
 use crate::link::Sightings;
+use crate::owners::Owners;
 use crate::ports::{self, Wanted};
 use crate::pulse::pulse;
 use crate::resource::Snapshot;
@@ -84,17 +85,13 @@ fn start(options: &Options) -> Shared {
         wanted,
         sighting,
     ));
-    let keeper = Keeper::new(
-        options.source.clone(),
-        options.root.clone(),
-        timing.quiet,
-        wires,
-    );
+    let owners = Arc::new(Owners::new(options.root.clone()));
+    let keeper = Keeper::new(options.source.clone(), owners.clone(), timing.quiet, wires);
     tokio::spawn(keeper.run());
     Shared {
         dir: options.kubelet_dir.clone(),
         dev: options.dev.clone(),
-        root: options.root.clone(),
+        owners,
         timing,
         snapshots,
         pulses: pulse(options.kubelet_dir.clone(), timing.poll),

@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::Stream;
-use host::machine::verbs::{self, VerbsOwner};
-use host::root::Root;
+use host::machine::verbs::VerbsOwner;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use topology::fact::Fact;
 use topology::node_file::DeviceNode;
 
 use crate::allocate::{self, AllocateError, Host};
+use crate::owners::Owners;
 use crate::prefer;
 use crate::proto;
 use crate::proto::device_plugin_server::DevicePlugin;
@@ -30,8 +30,8 @@ pub(crate) struct Service {
     pub(crate) closing: watch::Receiver<bool>,
     /// The host's `/dev`, where it is mounted.
     pub(crate) dev: Option<PathBuf>,
-    /// What holds `/sys`.
-    pub(crate) root: Root,
+    /// Who the uverbs devices belong to.
+    pub(crate) owners: Arc<Owners>,
 }
 
 impl Service {
@@ -49,15 +49,15 @@ impl Service {
         let resource = self.resource().ok_or_else(gone)?;
         let host = Host {
             present: &|node| is_present(self.dev.as_deref(), node),
-            owner: &|number| owner(&self.root, number),
+            owner: &|number| owner(&self.owners, number),
         };
         allocate::allocate(&resource, request, &host)
     }
 }
 
 /// Who a uverbs device belongs to at this moment. The kernel answers from memory: no firmware is asked.
-fn owner(root: &Root, number: u32) -> VerbsOwner {
-    let owner = verbs::owner(root, number);
+fn owner(owners: &Owners, number: u32) -> VerbsOwner {
+    let owner = owners.owner(number);
     let why = match &owner.rdma {
         Fact::Known(_) => return owner,
         Fact::Absent => "/sys does not show it",

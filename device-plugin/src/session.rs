@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use host::root::Root;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -18,6 +17,7 @@ use crate::accept::chain;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::identity::{FileId, identify};
 use crate::kubelet;
+use crate::owners::Owners;
 use crate::proto::KUBELET_SOCKET;
 use crate::proto::device_plugin_server::DevicePluginServer;
 use crate::resource::Snapshot;
@@ -31,8 +31,8 @@ pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     /// The host's `/dev`, where it is mounted.
     pub(crate) dev: Option<PathBuf>,
-    /// What holds `/sys`.
-    pub(crate) root: Root,
+    /// Who the uverbs devices belong to.
+    pub(crate) owners: Arc<Owners>,
     /// Waits.
     pub(crate) timing: Timing,
     /// What is true now.
@@ -281,7 +281,7 @@ impl Serving {
             streams: streams.clone(),
             closing: close.clone(),
             dev: shared.dev.clone(),
-            root: shared.root.clone(),
+            owners: shared.owners.clone(),
         };
         let closed = async move { close.wait_for(|closing| *closing).map(|_| ()).await };
         let incoming = UnixListenerStream::new(listener);

@@ -29,7 +29,8 @@ impl Default for Timing {
             poll: Duration::from_secs(1),
             ports: Duration::from_secs(1),
             stream_grace: Duration::from_secs(3),
-            retry_min: Duration::from_millis(100),
+            // A socket of the kubelet has its name a moment before anybody listens on it.
+            retry_min: Duration::from_millis(2),
             retry_max: Duration::from_secs(10),
             register_limit: Duration::from_secs(15),
             close_limit: Duration::from_secs(1),

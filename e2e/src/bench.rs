@@ -1,233 +1,203 @@
-//! Figures of the node agent as it is shipped (release build), each beside what it is to be held against, in one run.
+//! Figures of the product as it is shipped (release build), each beside what it is to be held against, in one run.
 //!
-//! * facts: `node-agent facts` of an 8-GPU machine against bare reads of the same files, whole programs both, in turns.
-//! * steady state: an agent on a local Kubernetes where nothing happens: memory, processor time, and what it writes to
-//!   the API.
+//! * `plugin`: any device plugin on machines of several sizes against a service that does nothing, see [`plugin`].
+//! * `discovery`: `node-agent facts` against bare reads of the same files, see [`discovery`].
+//! * `agent`: the agent at rest on a local Kubernetes, see [`agent`].
+//!
+//! The first two need neither root nor a cluster.
 
-use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use comfy_table::Table;
-use comfy_table::presets::ASCII_MARKDOWN;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
 
 use crate::cluster::Cluster;
 use crate::product::{self, Profile};
-use crate::{cmd, machines, packages, paths, progress, scenario};
+use crate::{paths, progress};
+use contestant::{Contestant, Places};
+use plugin::OnMachine;
+use report::Measured;
+use shape::{PAIRS, SHAPES, Shape};
+use soak::Soak;
 
-const MACHINE: &str = "nvidia-dgx-a100";
-/// Pairs of each measurement of the facts.
-const ROUNDS: usize = 41;
-/// How long the agent is left alone before it is looked at, and how long it is looked at, in seconds. A kubelet proves nothing
-/// in its first minute, and the agent takes turns meanwhile.
-const SETTLE: u64 = 120;
-const WATCH: u64 = 180;
+pub mod agent;
+pub mod calls;
+pub mod contestant;
+pub mod discovery;
+pub mod goals;
+pub mod opened;
+pub mod plugin;
+pub mod report;
+pub mod shape;
+pub mod soak;
+pub mod stats;
 
-/// Runs all of it and prints a table.
-///
-/// # Errors
-/// When something cannot be built or started.
-pub fn run() -> Result<()> {
-    let cluster = Cluster::start_release("bench")?;
-    let mut rows = progress::step("facts against bare reads", facts)?;
-    rows.extend(steady_state(cluster)?);
-    let mut table = Table::new();
-    table
-        .load_style(ASCII_MARKDOWN)
-        .set_header(["figure", "here", "goal"]);
-    for row in rows {
-        table.add_row(row);
+/// The product's name among the contestants.
+const PLUGIN: &str = "device-plugin";
+/// That of the service that does nothing.
+const FLOOR: &str = "floor";
+
+/// What the command line says at the end of its help.
+pub const EXAMPLES: &str = "\
+Examples:
+  make bench
+  make bench BENCH='--only plugin --machine 8x8 --soak none'
+  make bench BENCH=\"--only plugin --plugin 'other=/opt/other.sh {dir} {root}'\"
+
+--plugin takes NAME=PROGRAM and its arguments, split at white space. {dir} stands for the kubelet's device-plugins directory,
+{root} for the folder with the simulated machine's sys and proc, {node-file} for the agent's file. What a program takes in
+another way, a script can give it.";
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Measure this part only
+    #[arg(long, value_enum)]
+    only: Vec<Part>,
+    /// Measure another device plugin too
+    #[arg(long, value_name = "NAME=PROGRAM …")]
+    plugin: Vec<Contestant>,
+    /// Measure plugins on this machine only, as in 8x968: GPUs and RDMA functions
+    #[arg(long, value_name = "SIZE")]
+    machine: Vec<Shape>,
+    /// How many Allocates and restarts the plugin's memory is watched over
+    #[arg(long, value_enum, default_value = "full")]
+    soak: soak::Length,
+}
+
+/// A part of the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Device plugins
+    Plugin,
+    /// The agent's discovery
+    Discovery,
+    /// The agent at rest, on a local Kubernetes
+    Agent,
+}
+
+impl Options {
+    fn has(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
     }
-    println!("{table}");
-    Ok(())
-}
 
-type Row = [String; 3];
-
-fn row(figure: &str, here: String, goal: &str) -> Row {
-    [figure.to_owned(), here, goal.to_owned()]
-}
-
-fn facts() -> Result<Vec<Row>> {
-    packages::ensure_all(&[("/usr/bin/strace", "strace")])?;
-    let work = paths::work("bench-facts");
-    let (tree, list) = (work.join("tree"), work.join("files"));
-    let _ = std::fs::remove_dir_all(&work);
-    machines::load(MACHINE)?.write("bench", &tree)?;
-    let agent = product::binary("node-agent", Profile::Release);
-    let files = files_read(&agent, &tree, &work.join("strace"))?;
-    std::fs::write(&list, files.join("\n")).context("write the list of files")?;
-    let own = product::own_binary()?;
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        ours.push(time(&mut facts_command(&agent, &tree))?);
-        bare.push(time(Command::new(&own).arg("read-files").arg(&list))?);
-    }
-    let (ours, bare) = (median(ours), median(bare));
-    let milliseconds = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-    let times = ours.as_secs_f64() / bare.as_secs_f64();
-    Ok(vec![
-        row(
-            &format!("facts of an 8-GPU machine, median of {ROUNDS}"),
-            milliseconds(ours),
-            "< 50 ms",
-        ),
-        row(
-            &format!("bare reads of the same {} files and folders", files.len()),
-            milliseconds(bare),
-            "",
-        ),
-        row("facts / bare reads", format!("{times:.2}"), "< 3"),
-    ])
-}
-
-fn facts_command(agent: &Path, tree: &Path) -> Command {
-    let mut command = Command::new(agent);
-    add_facts(&mut command, tree);
-    command
-}
-
-/// The agent's arguments.
-fn add_facts(command: &mut Command, tree: &Path) {
-    command
-        .arg("--root")
-        .arg(tree)
-        .args(["facts", "--output", "json"]);
-}
-
-/// Files and folders below the tree that the agent opened, as the kernel resolved them: with `-y`, strace(1) shows each
-/// descriptor with its path. What was opened only to be named (`O_PATH`) was not read.
-fn files_read(agent: &Path, tree: &Path, log: &Path) -> Result<Vec<String>> {
-    let mut command = cmd::command(
-        "strace",
-        ["-f", "-qq", "-y", "-e", "trace=open,openat,openat2", "-o"],
-    );
-    add_facts(command.arg(log).arg(agent), tree);
-    cmd::run(&mut command)?;
-    let text = std::fs::read_to_string(log).context("read what strace saw")?;
-    let read = text.lines().filter(|line| !line.contains("O_PATH"));
-    let opened = read.filter_map(|line| {
-        let (_, path) = line.rsplit_once(" = ")?.1.split_once('<')?;
-        path.strip_suffix('>').map(str::to_owned)
-    });
-    let tree = format!("{}/", tree.display());
-    let files: BTreeSet<String> = opened.filter(|path| path.starts_with(&tree)).collect();
-    Ok(files.into_iter().collect())
-}
-
-/// Reads every file and lists every folder of a list: what [`run`] holds the agent against.
-///
-/// # Errors
-/// When one of them cannot be read.
-pub fn read_files(list: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(list).context("read the list")?;
-    let mut bytes = 0;
-    for path in text.lines().map(Path::new) {
-        bytes += if path.is_dir() {
-            std::fs::read_dir(path)?.count()
+    fn machines(&self) -> &[Shape] {
+        if self.machine.is_empty() {
+            &SHAPES
         } else {
-            std::fs::read(path)?.len()
-        };
+            &self.machine
+        }
     }
-    println!("{bytes}");
+}
+
+/// Runs what was asked for, prints tables and writes `target/bench/plugin.json`.
+pub fn run(options: &Options) -> Result<()> {
+    if cfg!(debug_assertions) {
+        bail!(
+            "this build of the bench is slow and would measure itself: `make bench`, or cargo run --release"
+        );
+    }
+    // First what builds the whole product: the parts that need less of it then find it built.
+    let cluster = options
+        .has(Part::Agent)
+        .then(|| Cluster::start_release("bench"))
+        .transpose()?;
+    let work = paths::work("bench-plugin");
+    let mut measured = Measured::of_this_machine()?;
+    product::link_statically("e2e", "floor", Profile::Release)?;
+    let mut binary = None;
+    if options.has(Part::Plugin) {
+        progress::step("build the device plugin", || {
+            product::link_statically(PLUGIN, PLUGIN, Profile::Release)
+        })?;
+        let contestants = contestants(&options.plugin);
+        binary = contestants
+            .first()
+            .map(Contestant::binary_bytes)
+            .transpose()?;
+        measured.binaries = sizes(&contestants)?;
+        (measured.machines, measured.soak) = plugins(&contestants, options, &work)?;
+    }
+    if options.has(Part::Discovery) {
+        if !options.has(Part::Agent) {
+            product::programs(&product::list()?, Profile::Release)?;
+        }
+        let program = |name| product::binary(name, Profile::Release);
+        measured.discovery = discovery::run(&program("node-agent"), &program(FLOOR), &work)?;
+    }
+    measured.goals = goals::goals(
+        &measured.machines,
+        binary,
+        measured.soak.as_ref(),
+        &measured.discovery,
+    );
+    print!("{}", report::render(&measured));
+    let json = product::target().join("bench/plugin.json");
+    report::write(&measured, &json)?;
+    println!("\nall of it: {}", json.display());
+    if let Some(cluster) = cluster {
+        println!("\n{}", report::simple(agent::steady_state(cluster)?));
+    }
     Ok(())
 }
 
-fn time(command: &mut Command) -> Result<Duration> {
-    let begun = Instant::now();
-    cmd::run(command)?;
-    Ok(begun.elapsed())
+/// The product as it runs on a node, the service that does nothing, and the others.
+fn contestants(others: &[Contestant]) -> Vec<Contestant> {
+    let product = product::binary(PLUGIN, Profile::Release);
+    let arguments = [
+        "serve",
+        "--root",
+        "{root}",
+        "--node-file",
+        "{node-file}",
+        "--boot-id-file",
+        "{root}/proc/sys/kernel/random/boot_id",
+        "--kubelet-dir",
+        "{dir}",
+    ];
+    let product = Contestant::new(PLUGIN, &product, &arguments, PAIRS);
+    let floor = product::binary(FLOOR, Profile::Release);
+    let floor = Contestant::new(FLOOR, &floor, &["serve", "{dir}"], "bench/floor");
+    [product, floor]
+        .into_iter()
+        .chain(others.iter().cloned())
+        .collect()
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+fn sizes(contestants: &[Contestant]) -> Result<Vec<(String, u64)>> {
+    let size = |one: &Contestant| Ok((one.name.clone(), one.binary_bytes()?));
+    contestants.iter().map(size).collect()
 }
 
-fn steady_state(mut cluster: Cluster) -> Result<Vec<Row>> {
-    let node = cluster.add_node(Some(MACHINE), |_| ())?;
-    cluster.wait_for_nodes()?;
-    scenario::install_chart(&cluster, &[])?;
-    let spec = serde_json::json!({"mode": "Enforce"});
-    scenario::apply(&cluster, &scenario::gpu_rdma_cluster("all", &spec))?;
-    scenario::wait_allocatable(&cluster, &node, scenario::RESOURCE, 8)?;
-    std::thread::sleep(Duration::from_secs(SETTLE));
-    let before = (used(&cluster, &node)?, writes(&cluster)?);
-    let what = format!("watch the agent for {WATCH} s");
-    progress::step(&what, || {
-        std::thread::sleep(Duration::from_secs(WATCH));
-        Ok(())
-    })?;
-    let after = (used(&cluster, &node)?, writes(&cluster)?);
-    let core = (after.0 - before.0) / f64::from(u32::try_from(WATCH)?) * 100.0;
-    let status = of_agent(&cluster, &node, "status")?;
-    let kib = |field| memory(&status, field);
-    Ok(vec![
-        row("agent's memory, RSS", mib(kib("VmRSS:")?), "< 12 MiB"),
-        row(
-            "of it its own (not pages of its file)",
-            mib(kib("RssAnon:")?),
-            "",
-        ),
-        row("agent's memory, highest", mib(kib("VmHWM:")?), ""),
-        row(
-            "agent's processor time, steady",
-            format!("{core:.3} % of a core"),
-            "< 0.1 %",
-        ),
-        row(
-            "writes to gpurdma.dev objects, steady",
-            (after.1 - before.1).to_string(),
-            "0",
-        ),
-    ])
-}
-
-fn mib(kib: u64) -> String {
-    format!("{}.{} MiB", kib / 1024, kib % 1024 * 10 / 1024)
-}
-
-fn of_agent(cluster: &Cluster, node: &str, file: &str) -> Result<String> {
-    let script = format!("cat /proc/$(pgrep -o -x node-agent)/{file}");
-    cluster.on_node(node, ["sh", "-c", &script])
-}
-
-/// A line of `/proc/PID/status` in KiB.
-fn memory(status: &str, field: &str) -> Result<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    let number = number.with_context(|| format!("/proc/PID/status has no {field}"))?;
-    number.parse().context("understand /proc/PID/status")
-}
-
-/// Seconds that the agent and the programs it waited for have used: fields 14 to 17 of `/proc/PID/stat`, in ticks of
-/// 1/100 s (`USER_HZ`).
-fn used(cluster: &Cluster, node: &str) -> Result<f64> {
-    let text = of_agent(cluster, node, "stat")?;
-    let (_, rest) = text.rsplit_once(')').context("understand /proc/PID/stat")?;
-    let ticks = rest.split_whitespace().skip(11).take(4);
-    let ticks: f64 = ticks.filter_map(|tick| tick.parse::<f64>().ok()).sum();
-    Ok(ticks / 100.0)
-}
-
-/// Requests that changed objects of our group, as the API server counts them.
-fn writes(cluster: &Cluster) -> Result<u64> {
-    let metrics = cluster.kubectl(["get", "--raw", "/metrics"])?;
-    let ours = |line: &&str| {
-        line.starts_with("apiserver_request_total{")
-            && line.contains("group=\"gpurdma.dev\"")
-            && ["APPLY", "PATCH", "PUT", "POST", "DELETE"]
-                .iter()
-                .any(|verb| line.contains(&format!("verb=\"{verb}\"")))
-    };
-    let count = |line: &str| line.rsplit_once(' ')?.1.parse::<f64>().ok();
-    let total: f64 = metrics.lines().filter(ours).filter_map(count).sum();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count of requests"
-    )]
-    Ok(total as u64)
+fn plugins(
+    contestants: &[Contestant],
+    options: &Options,
+    work: &Path,
+) -> Result<(Vec<OnMachine>, Option<Soak>)> {
+    // One thread: what the kubelet's side costs is the same for everybody, and no hand-over between threads is in it.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut machines = Vec::new();
+    for &shape in options.machines() {
+        let measured = progress::step(&shape.title(), || {
+            let node = shape.write(&work.join("node"))?;
+            runtime.block_on(plugin::measure(contestants, &node, shape, work))
+        });
+        machines.push(measured?);
+    }
+    let soak = progress::step(
+        "memory over many Allocates and restarts of the kubelet",
+        || {
+            let node = SHAPES[0].write(&work.join("node"))?;
+            let places = Places {
+                dir: work.join("k"),
+                root: node.root,
+                node_file: node.node_file,
+            };
+            let product = contestants.first().context("the product is measured")?;
+            runtime.block_on(soak::run(product, &places, options.soak))
+        },
+    )?;
+    Ok((machines, soak))
 }

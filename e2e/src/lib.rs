@@ -5,13 +5,13 @@
 //! with its first process; the machine underneath keeps its `/etc`, `/run` and `/lib/modules`.
 
 pub mod bench;
-pub mod client;
 pub mod cluster;
 pub mod cmd;
 pub mod control_plane;
 pub mod demo;
 pub mod foreign;
 pub mod image;
+pub mod kubelet;
 pub mod machines;
 pub mod node;
 pub mod packages;

@@ -94,12 +94,15 @@ impl Shown {
 
     /// Writes the `/sys` and `/proc` that a node of that name shows below a folder.
     pub fn write(&self, node: &str, tree: &Path) -> Result<()> {
-        std::fs::create_dir_all(tree).with_context(|| format!("create {}", tree.display()))?;
-        let written = fixture::write(&self.file.machine, &options(node), &Root::new(tree));
-        written
-            .map(drop)
-            .with_context(|| format!("show {}", self.file.name))
+        show(&self.file.machine, node, tree).with_context(|| format!("show {}", self.file.name))
     }
+}
+
+/// Writes the `/sys` and `/proc` of a machine, as a node of that name shows it, below a folder.
+pub fn show(machine: &Machine, node: &str, tree: &Path) -> Result<()> {
+    std::fs::create_dir_all(tree).with_context(|| format!("create {}", tree.display()))?;
+    let written = fixture::write(machine, &options(node), &Root::new(tree));
+    written.map(drop).context("write a machine")
 }
 
 /// Identities follow from the node's name: no two nodes have a GPU of one UUID.

@@ -46,10 +46,9 @@ enum Command {
     },
     /// The main job, end to end: three machines, the chart, a pod set, and who got what.
     Demo,
-    /// Figures of the node agent as it is shipped: builds with the release profile, some ten minutes the first time.
-    Bench,
-    #[command(hide = true)]
-    ReadFiles { list: PathBuf },
+    /// Figures of the product as it is shipped; some ten minutes to build the first time. Run it as `make bench` does.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(bench::Options),
     #[command(hide = true)]
     ClusterInit {
         work: PathBuf,
@@ -78,8 +77,7 @@ fn main() -> Result<()> {
             show(&Cluster::attach(&cli.cluster)?.helm(arguments.iter().map(String::as_str))?)
         }
         Command::Demo => demo::run(),
-        Command::Bench => bench::run(),
-        Command::ReadFiles { list } => bench::read_files(&list),
+        Command::Bench(options) => bench::run(&options),
         Command::ClusterInit { work, detached } => supervisor::run(&work, detached),
         Command::Hold => {
             let _cluster = Cluster::control_plane(&cli.cluster)?;

@@ -76,8 +76,7 @@ pub fn list() -> Result<ImageList> {
 /// Builds every image that the cluster needs into a folder.
 pub fn images(folder: &Path, profile: Profile) -> Result<()> {
     let list = list()?;
-    let what = format!("build the product (profile {})", profile.name());
-    progress::step(&what, || build(&list, profile))?;
+    programs(&list, profile)?;
     for entry in &list.images {
         product_image(entry, profile)?.write(&folder.join(format!("{}.tar", entry.name)))?;
     }
@@ -86,6 +85,12 @@ pub fn images(folder: &Path, profile: Profile) -> Result<()> {
         busybox(reference).write(&folder.join(format!("{name}.tar")))?;
     }
     Ok(())
+}
+
+/// Builds every program of the images.
+pub fn programs(list: &ImageList, profile: Profile) -> Result<()> {
+    let what = format!("build the product (profile {})", profile.name());
+    progress::step(&what, || build(list, profile))
 }
 
 fn product_image(entry: &ImageEntry, profile: Profile) -> Result<Image> {
@@ -142,7 +147,7 @@ fn build(list: &ImageList, profile: Profile) -> Result<()> {
     cmd::run(&mut command)?;
     fixed
         .into_iter()
-        .try_for_each(|entry| link_statically(entry, profile))
+        .try_for_each(|entry| link_statically(&entry.binary, &entry.binary, profile))
 }
 
 /// A program of the product, once it is built.
@@ -151,16 +156,17 @@ pub fn binary(name: &str, profile: Profile) -> PathBuf {
     target().join(profile.name()).join(name)
 }
 
-fn link_statically(entry: &ImageEntry, profile: Profile) -> Result<()> {
+/// Builds a program of a package as those are built that stand on nothing.
+pub fn link_statically(package: &str, program: &str, profile: Profile) -> Result<()> {
     let mut command = cargo();
     command.args([
         "rustc",
         "--profile",
         profile.name(),
         "-p",
-        &entry.binary,
+        package,
         "--bin",
-        &entry.binary,
+        program,
     ]);
     cmd::run(command.args(["--", "-C", "target-feature=+crt-static"]))
 }
@@ -193,7 +199,9 @@ const OUTER: [&str; 4] = [
     "CARGO_CRATE_",
 ];
 
-fn target() -> PathBuf {
+/// Cargo's target folder.
+#[must_use]
+pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| paths::repository().join("target"), PathBuf::from)
 }

@@ -5,9 +5,12 @@
     reason = "a scenario that fails should say where"
 )]
 
+#[path = "support/client.rs"]
+mod client;
+
 use std::path::PathBuf;
 
-use e2e::client::with_client;
+use client::with_client;
 use e2e::cluster::Cluster;
 use e2e::paths;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -12,20 +12,27 @@ use crate::distance::Distance;
 use crate::node_file::{DeviceLink, NodeResource};
 use crate::policy::ResourceKind;
 
+mod exact;
 mod search;
 mod spread;
 
-/// Above this many available devices the search is greedy: 2^16 subsets are looked at in milliseconds.
+/// Above this many available devices the search is greedy.
 const EXACT: usize = 16;
 
 /// What is known of the devices of a resource; made once, when the node file is read.
 #[derive(Clone, Debug)]
 pub struct Preference {
     ids: BTreeMap<String, usize>,
+    way: Way,
+}
+
+/// What the choice goes by.
+#[derive(Clone, Debug)]
+enum Way {
     /// How every two devices are connected.
-    links: Vec<Vec<Link>>,
-    /// The first NIC of each device, for shared NICs.
-    nics: Option<Vec<String>>,
+    Connected(Vec<Vec<Link>>),
+    /// The first NIC of each device. There are hundreds: connections of every two would take tens of megabytes.
+    Spread(Vec<String>),
 }
 
 /// How two devices are connected.
@@ -66,28 +73,12 @@ impl Preference {
             .enumerate()
             .map(|(at, id)| (id, at))
             .collect();
-        let mut links = vec![vec![Link::NONE; ids.len()]; ids.len()];
-        let mut nics = vec![String::new(); ids.len()];
-        for device in &resource.devices {
-            let Some(&own) = ids.get(&device.id) else {
-                continue;
-            };
-            nics[own] = device.nics.first().map_or_else(String::new, |nic| {
-                nic.pci.clone().unwrap_or_else(|| nic.rdma.clone())
-            });
-            for link in &device.links {
-                if let Some(&other) = ids.get(&link.to) {
-                    links[own][other] = link.into();
-                    links[other][own] = link.into();
-                }
-            }
-        }
-        let shared = resource.kind == ResourceKind::SharedNic;
-        Self {
-            ids,
-            links,
-            nics: shared.then_some(nics),
-        }
+        let way = if resource.kind == ResourceKind::SharedNic {
+            Way::Spread(nics(resource, &ids))
+        } else {
+            Way::Connected(links(resource, &ids))
+        };
+        Self { ids, way }
     }
 
     /// Chooses `size` of the available devices, those of `must_include` among them, in the order of their ids. Ids that
@@ -103,10 +94,12 @@ impl Preference {
         let available: BTreeSet<usize> = self.known(available).union(&must).copied().collect();
         let free: Vec<usize> = available.difference(&must).copied().collect();
         let more = size.saturating_sub(must.len()).min(free.len());
-        let chosen = match &self.nics {
-            Some(nics) => spread::choose(nics, &must, &free, more),
-            None if available.len() <= EXACT => search::exact(&self.links, &must, &free, more),
-            None => search::greedy(&self.links, &must, &free, more),
+        let chosen = match &self.way {
+            Way::Spread(nics) => spread::choose(nics, &must, &free, more),
+            Way::Connected(links) if available.len() <= EXACT => {
+                exact::choose(links, &must, &free, more)
+            }
+            Way::Connected(links) => search::greedy(links, &must, &free, more),
         };
         self.ids
             .iter()
@@ -120,6 +113,32 @@ impl Preference {
             .filter_map(|id| self.ids.get(id).copied())
             .collect()
     }
+}
+
+fn links(resource: &NodeResource, ids: &BTreeMap<String, usize>) -> Vec<Vec<Link>> {
+    let mut links = vec![vec![Link::NONE; ids.len()]; ids.len()];
+    for device in &resource.devices {
+        let Some(&own) = ids.get(&device.id) else {
+            continue;
+        };
+        for link in &device.links {
+            if let Some(&other) = ids.get(&link.to) {
+                links[own][other] = link.into();
+                links[other][own] = link.into();
+            }
+        }
+    }
+    links
+}
+
+fn nics(resource: &NodeResource, ids: &BTreeMap<String, usize>) -> Vec<String> {
+    let mut nics = vec![String::new(); ids.len()];
+    for device in &resource.devices {
+        if let Some((&own, nic)) = ids.get(&device.id).zip(device.nics.first()) {
+            nics[own] = nic.pci.clone().unwrap_or_else(|| nic.rdma.clone());
+        }
+    }
+    nics
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ fn resource(machine: &Machine, policy: &ResourcePolicy) -> NodeResource {
         stable_up_seconds: 60,
         unhealthy_on_nic_down: true,
         envs: Vec::new(),
+        nic_lists: Vec::new(),
         devices: devices(machine, &paths, resource),
     }
 }

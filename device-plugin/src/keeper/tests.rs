@@ -1,3 +1,5 @@
+use host::root::Root;
+
 use super::*;
 use crate::link::Seen;
 use crate::sample;
@@ -37,7 +39,12 @@ fn bench_in(dir: tempfile::TempDir) -> Bench {
         snapshots: snapshot,
     };
     Bench {
-        keeper: Keeper::new(source, Root::new(dir.path()), Duration::from_mins(5), wires),
+        keeper: Keeper::new(
+            source,
+            Arc::new(Owners::new(Root::new(dir.path()))),
+            Duration::from_mins(5),
+            wires,
+        ),
         dir,
         sight,
         wanted,
@@ -65,7 +72,9 @@ impl Bench {
 
     /// Turns once and returns the ids in trouble, if something was published.
     fn turn(&mut self, at: u64) -> Option<Vec<String>> {
-        self.keeper.turn(Duration::from_secs(at));
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.build().unwrap();
+        runtime.block_on(self.keeper.turn(Duration::from_secs(at)));
         if !self.snapshots.has_changed().unwrap() {
             return None;
         }

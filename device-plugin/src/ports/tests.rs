@@ -77,6 +77,29 @@ async fn one_that_hangs_holds_up_nobody_else() {
     drop(wake);
 }
 
+/// More NICs hang than there are threads in a round: the others are seen a round later.
+#[tokio::test]
+async fn many_that_hang_hold_up_the_others_for_rounds_only() {
+    let (wake, asleep) = std::sync::mpsc::channel::<()>();
+    let asleep = std::sync::Mutex::new(asleep);
+    let look: Look = Arc::new(move |rdma, _| {
+        if rdma != "mlx5_9" {
+            let _ = asleep.lock().unwrap().recv();
+        }
+        Seen::Up
+    });
+    let mut watcher = Watcher::new(look);
+    let names: Vec<String> = (0..10).map(|n| format!("mlx5_{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wanted = wanted_ports(&names);
+    for _ in 0..names.len().div_ceil(LANES) {
+        watcher.round(&wanted, Duration::from_millis(200)).await;
+    }
+    assert_eq!(watcher.sights.keys().collect::<Vec<_>>(), ["mlx5_9"]);
+    assert_eq!(watcher.under_way.len(), 9);
+    drop(wake);
+}
+
 #[tokio::test]
 async fn a_watch_tells_what_it_sees() {
     let dir = tempfile::tempdir().unwrap();

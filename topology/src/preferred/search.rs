@@ -1,4 +1,4 @@
-//! The search over sets of devices.
+//! What makes a set of devices better than another, and the greedy search above [`super::EXACT`] devices.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use super::Link;
 use crate::distance::Distance;
 
 /// Levels of PCIe distance.
-const LEVELS: usize = 6;
+pub(super) const LEVELS: usize = 6;
 
 /// Sums over the pairs of a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,8 @@ impl Sums {
     }
 }
 
+/// Sums over every two devices of a set, for the tests' own search.
+#[cfg(test)]
 pub(super) fn sums(links: &[Vec<Link>], set: &[usize]) -> Sums {
     let mut sums = Sums::default();
     for (at, &a) in set.iter().enumerate() {
@@ -52,87 +54,6 @@ pub(super) fn sums(links: &[Vec<Link>], set: &[usize]) -> Sums {
         }
     }
     sums
-}
-
-/// Looks at every set of the right size.
-pub(super) fn exact(
-    links: &[Vec<Link>],
-    must: &BTreeSet<usize>,
-    free: &[usize],
-    more: usize,
-) -> BTreeSet<usize> {
-    let chosen: Vec<usize> = must.iter().copied().collect();
-    let start = sums(links, &chosen);
-    let mut search = Search {
-        links,
-        free,
-        best: None,
-    };
-    search.extend(
-        &mut Partial {
-            chosen,
-            sums: start,
-        },
-        0,
-        more,
-    );
-    search
-        .best
-        .map_or_else(|| must.clone(), |(_, chosen)| chosen.into_iter().collect())
-}
-
-struct Partial {
-    chosen: Vec<usize>,
-    sums: Sums,
-}
-
-struct Search<'a> {
-    links: &'a [Vec<Link>],
-    free: &'a [usize],
-    best: Option<((Inside, Remaining), Vec<usize>)>,
-}
-
-impl Search<'_> {
-    fn extend(&mut self, partial: &mut Partial, from: usize, more: usize) {
-        if more == 0 {
-            self.consider(partial);
-            return;
-        }
-        // Leave room for the devices that are still to come.
-        for at in from..=self.free.len().saturating_sub(more) {
-            let device = self.free[at];
-            let before = partial.sums;
-            for &other in &partial.chosen {
-                partial.sums.add(self.links[device][other]);
-            }
-            partial.chosen.push(device);
-            self.extend(partial, at + 1, more - 1);
-            partial.chosen.pop();
-            partial.sums = before;
-        }
-    }
-
-    /// Sets come in the order of their ids, so among equals the first stays.
-    fn consider(&mut self, partial: &Partial) {
-        let inside = partial.sums.inside();
-        if self
-            .best
-            .as_ref()
-            .is_some_and(|((best, _), _)| *best < inside)
-        {
-            return;
-        }
-        let rest: Vec<usize> = self
-            .free
-            .iter()
-            .filter(|at| !partial.chosen.contains(at))
-            .copied()
-            .collect();
-        let score = (inside, sums(self.links, &rest).remaining());
-        if self.best.as_ref().is_none_or(|(best, _)| score < *best) {
-            self.best = Some((score, partial.chosen.clone()));
-        }
-    }
 }
 
 /// Adds one device at a time: the one that connects best to what is chosen, and least to what stays. The first is the

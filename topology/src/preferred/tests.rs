@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::Way;
 use super::search::sums;
 use super::{Link, Preference};
 use crate::distance::Distance;
@@ -205,6 +206,13 @@ fn any_link() -> impl Strategy<Value = (u32, Distance, bool)> {
     )
 }
 
+fn connections(preference: &Preference) -> &[Vec<Link>] {
+    match &preference.way {
+        Way::Connected(links) => links,
+        Way::Spread(_) => &[],
+    }
+}
+
 /// Sets of the right size that contain what they must, best first.
 fn exhaustive(
     links: &[Vec<Link>],
@@ -249,8 +257,36 @@ proptest! {
         let must: BTreeSet<usize> = (0..8).filter(|at| must[*at]).collect();
         let size = size.clamp(must.len(), available.len());
         let preference = Preference::new(&machine);
-        let expected = exhaustive(&preference.links, &available, &must, size);
+        let expected = exhaustive(connections(&preference), &available, &must, size);
         let must: Vec<usize> = must.into_iter().collect();
         prop_assert_eq!(choose(&machine, &available, &must, size), named(&expected));
+    }
+}
+
+/// Sixteen GPUs, two to a switch, four switches to a socket, in an order that has nothing to do with it.
+fn mixed() -> NodeResource {
+    let place = |at: usize| at * 7 % 16;
+    linked(16, |a, b| {
+        let (a, b) = (place(a), place(b));
+        let distance = match (a / 2 == b / 2, a / 8 == b / 8) {
+            (true, _) => Distance::Pix,
+            (_, true) => Distance::Node,
+            _ => Distance::Sys,
+        };
+        (18, distance, a / 8 == b / 8)
+    })
+}
+
+#[test]
+fn sixteen_devices_are_chosen_as_by_an_exhaustive_search() {
+    let (machine, all): (_, Vec<usize>) = (mixed(), (0..16).collect());
+    let preference = Preference::new(&machine);
+    for size in 0..=16 {
+        let expected = exhaustive(connections(&preference), &all, &BTreeSet::new(), size);
+        assert_eq!(
+            choose(&machine, &all, &[], size),
+            named(&expected),
+            "{size}"
+        );
     }
 }

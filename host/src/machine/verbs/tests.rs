@@ -23,3 +23,18 @@ fn a_uverbs_device_names_its_rdma_device_and_its_function() {
     assert_eq!(owner(&tree.root(), 3), expected);
     assert_eq!(owner(&tree.root(), 4), VerbsOwner::NOBODY);
 }
+
+#[test]
+fn a_held_device_tells_its_owner_until_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::new(dir.path());
+    assert!(Held::open(&root, 3).is_none());
+    root.put(&format!("{VERBS}/uverbs3/ibdev"), "mlx5_3\n")
+        .unwrap();
+    let held = Held::open(&root, 3).unwrap();
+    assert_eq!(held.owner(), Some(owner(&root, 3)));
+    std::fs::remove_file(dir.path().join("sys/class/infiniband_verbs/uverbs3/ibdev")).unwrap();
+    root.put(&format!("{VERBS}/uverbs3/ibdev"), "mlx5_9\n")
+        .unwrap();
+    assert_eq!(held.owner(), None);
+}

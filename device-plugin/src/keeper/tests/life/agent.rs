@@ -208,6 +208,7 @@ impl Agent {
             stable_up_seconds: 6,
             unhealthy_on_nic_down: !self.setting.keep_gpu,
             envs: Vec::new(),
+            nic_lists: Vec::new(),
             devices: built,
         }
     }

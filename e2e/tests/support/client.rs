@@ -8,10 +8,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use nix::sched::{CloneFlags, setns};
 
-use crate::cluster::Cluster;
+use e2e::cluster::Cluster;
 
 /// Runs asynchronous work with a client, on a thread of its own that has moved into the cluster's network namespace.
-pub fn with_client<T, F>(cluster: &Cluster, work: impl FnOnce(Client) -> F + Send) -> Result<T>
+pub(crate) fn with_client<T, F>(
+    cluster: &Cluster,
+    work: impl FnOnce(Client) -> F + Send,
+) -> Result<T>
 where
     T: Send,
     F: Future<Output = Result<T>>,
