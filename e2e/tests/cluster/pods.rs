@@ -7,7 +7,12 @@ use e2e::scenario::{self, Granted, Pair};
 use super::support::{DGX_2, DGX_A100, Pods, cluster, expected};
 
 /// Every granted pair is one that the machine file says, and its device nodes are there, and no others.
-fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
+pub(crate) fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
+    assert_right_beside(granted, machine, pairs, 0);
+}
+
+/// The same where the container has other NICs too.
+pub(crate) fn assert_right_beside(granted: &Granted, machine: &str, pairs: usize, others: usize) {
     let expected = expected(machine);
     assert_eq!(granted.pairs.len(), pairs, "{granted:?}");
     for Pair { gpu, nics, .. } in granted.pairs.values() {
@@ -41,7 +46,7 @@ fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
         .count();
     assert_eq!(
         uverbs,
-        nics.len(),
+        nics.len() + others,
         "one uverbs node for each NIC: {:?}",
         granted.devices
     );
