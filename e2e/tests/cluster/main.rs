@@ -10,6 +10,7 @@
 mod admission;
 mod advertisers;
 mod alignment;
+mod examples;
 mod host_settings;
 mod lifecycle;
 mod maintenance;

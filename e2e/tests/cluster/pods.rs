@@ -10,7 +10,12 @@ use serde_json::json;
 use super::support::{DGX_2, DGX_A100, Pods, cluster, enforce, expected};
 
 /// Every granted pair is one that the machine file says, and its device nodes are there, and no others.
-fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
+pub(crate) fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
+    assert_right_beside(granted, machine, pairs, 0);
+}
+
+/// The same where the container has other NICs too.
+pub(crate) fn assert_right_beside(granted: &Granted, machine: &str, pairs: usize, others: usize) {
     let expected = expected(machine);
     assert_eq!(granted.pairs.len(), pairs, "{granted:?}");
     for Pair { gpu, nics, .. } in granted.pairs.values() {
@@ -44,7 +49,7 @@ fn assert_right(granted: &Granted, machine: &str, pairs: usize) {
         .count();
     assert_eq!(
         uverbs,
-        nics.len(),
+        nics.len() + others,
         "one uverbs node for each NIC: {:?}",
         granted.devices
     );

@@ -4,26 +4,7 @@ use e2e::cluster::Cluster;
 use e2e::scenario;
 use serde_json::json;
 
-use super::support::{DGX_A100, Pods, cluster, enforce, wait_all_advertised};
-
-/// Deletes a `GpuRdmaCluster` when the scenario ends, also when it fails.
-struct Other<'a>(&'a Cluster, &'static str);
-
-impl<'a> Other<'a> {
-    fn apply(cluster: &'a Cluster, name: &'static str, spec: &serde_json::Value) -> Self {
-        scenario::apply(cluster, &scenario::gpu_rdma_cluster(name, spec)).unwrap();
-        Self(cluster, name)
-    }
-}
-
-impl Drop for Other<'_> {
-    fn drop(&mut self) {
-        let delete = ["delete", "gpurdmacluster", self.1, "--timeout=60s"];
-        if let Err(error) = self.0.kubectl(delete) {
-            eprintln!("{error:#}");
-        }
-    }
-}
+use super::support::{DGX_A100, Other, Pods, cluster, enforce, wait_all_advertised};
 
 fn wait_condition(cluster: &Cluster, name: &str, condition: &str, field: &str, wanted: &str) {
     let path = format!("{{.status.conditions[?(@.type==\"{condition}\")].{field}}}");

@@ -88,6 +88,26 @@ pub(crate) fn record_no_users(cluster: &Cluster, node: &str) {
     cluster.on_node(node, ["sh", "-c", write]).unwrap();
 }
 
+/// Deletes a `GpuRdmaCluster` when the scenario ends, also when it fails.
+pub(crate) struct Other<'a>(&'a Cluster, &'static str);
+
+impl<'a> Other<'a> {
+    /// Applies it beside the one that all scenarios share.
+    pub(crate) fn apply(cluster: &'a Cluster, name: &'static str, spec: &Value) -> Self {
+        scenario::apply(cluster, &scenario::gpu_rdma_cluster(name, spec)).unwrap();
+        Self(cluster, name)
+    }
+}
+
+impl Drop for Other<'_> {
+    fn drop(&mut self) {
+        let delete = ["delete", "gpurdmacluster", self.1, "--timeout=60s"];
+        if let Err(error) = self.0.kubectl(delete) {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
 /// Deletes its pods when it ends, also when the scenario fails.
 pub(crate) struct Pods<'a> {
     cluster: &'a Cluster,
@@ -107,6 +127,13 @@ impl<'a> Pods<'a> {
     pub(crate) fn run(&mut self, name: &str, node: &str, pairs: usize) {
         self.names.push(name.to_owned());
         scenario::run_pod(self.cluster, &scenario::pod(name, Some(node), pairs)).unwrap();
+    }
+
+    /// Starts a pod as it is described and waits until it runs.
+    pub(crate) fn run_as(&mut self, pod: &Value) {
+        self.names
+            .push(pod["metadata"]["name"].as_str().unwrap().to_owned());
+        scenario::run_pod(self.cluster, pod).unwrap();
     }
 
     /// Creates a pod without waiting.
