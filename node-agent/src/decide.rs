@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::node::{Finding, GpuPlugin, OtherAdvertiser};
+use crds::node::Finding;
 use k8s_openapi::jiff::Timestamp;
 use topology::machine::{Machine, NicRole};
 use topology::node_file::{NodeFile, SCHEMA};
@@ -15,20 +15,20 @@ use crate::cdi;
 use crate::desired::Desired;
 use crate::devices::{self, Context, Devices, Required};
 use crate::findings::{self, FindingId};
-use crate::foreign::{self, Foreign, ForeignMemory};
+use crate::foreign::{self, ForeignMemory};
 use crate::gpu_direct;
 use crate::handover::offered;
 use crate::held::Held;
 use crate::inspect;
 use crate::maintenance;
-use crate::observed::{Before, Kept, Observed};
+use crate::observed::{Kept, Observed};
+use crate::others::Others;
 use crate::own_nics::OwnNics;
 use crate::planner::{self, Memory, Plan, World};
 use crate::policies::policies;
-use crate::previous::previous;
+use crate::previous::{Previous, previous};
 use crate::rates::{self, Rates};
 use crate::roles;
-use crate::settings::NODE_FILE;
 use crate::settle::Standing;
 
 /// What should be.
@@ -52,9 +52,7 @@ pub struct Decision {
     /// Reasons of the devices that are refused.
     pub refused: BTreeSet<crds::reasons::NodeReason>,
     /// Device plugins of others that advertise our GPUs.
-    pub others: Vec<OtherAdvertiser>,
-    /// Resources of ours that another plugin advertises under the same name: not for our plugin to register.
-    pub namesakes: BTreeSet<String>,
+    pub others: Others,
     /// Devices whose parts change in a later turn.
     pub changing: BTreeSet<String>,
     /// How GPU memory is made reachable.
@@ -74,12 +72,7 @@ pub struct Decision {
 pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decision {
     let mut findings = [observed.findings.clone(), desired.findings.clone()].concat();
     let names = own_names(observed, desired);
-    let held = Held::of(&observed.kubelet, &names);
-    let previous = previous(observed, &observed.machine, held.all());
-    let held = match previous.known() {
-        Some(old) => held.known_to(old, &observed.kubelet),
-        None => held,
-    };
+    let (previous, held) = standing(observed, &names);
     let learned = (learn_rates(observed), OwnNics::learn(observed));
     let machine = prepare(observed, desired, previous.known(), &learned, &mut findings);
     findings.extend(inspect::findings(
@@ -97,21 +90,20 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     .settle(desired, &machine, &paths);
     findings.extend(settled.findings);
     let rails = rails(desired, &mut findings);
-    let others = Others {
-        names: &names,
-        offered: is_known(&observed.before).then_some(&offered),
-        gpu_plugin: desired.gpu_plugin,
-    };
-    let (foreign, memory_of_foreign) = others.look(observed, &machine, now);
-    let namesakes = namesakes(&memory_of_foreign, &names);
-    let advertisers = foreign::advertisers(&memory_of_foreign, observed.kubelet.shown());
-    findings.extend(foreign::findings(&foreign));
+    let others = Others::look(
+        observed,
+        desired.gpu_plugin,
+        &machine,
+        (&names, &offered),
+        now,
+    );
+    findings.extend(foreign::findings(&others.foreign));
     let gpu_direct = choose(observed, desired, &machine);
     let context = Context {
         machine: &machine,
         paths: &paths,
         injection: &observed.injection,
-        foreign: &foreign,
+        foreign: &others.foreign,
         kubelet_answered: observed.kubelet.shown().is_some(),
         changing: &settled.changing,
         may_begin: true,
@@ -124,7 +116,7 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let restricted = previous
         .known()
         .map(|partition| restricted(observed, desired, &context, partition))
-        .map(|file| without(file, &namesakes));
+        .map(|file| others.without_namesakes(file));
     let devices = devices_of(&context, settled.partition.as_ref());
     findings.extend(devices.findings.iter().cloned());
     let (plan, memory) = planned(observed, desired, &machine, now, &mut findings);
@@ -133,12 +125,11 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     Decision {
         cdi: cdi::spec(devices.cdi, observed.before.cdi.as_ref(), &in_use),
         stale_pair_files: stale(observed, &devices.pair_files, &in_use),
-        kept: kept(settled.partition, names, memory_of_foreign, learned),
+        kept: kept(settled.partition, names, others.memory.clone(), learned),
         node_file: node_file(observed, desired, devices.resources),
         pair_files: devices.pair_files,
         refused: devices.refused,
-        others: advertisers,
-        namesakes,
+        others,
         changing: settled.changing,
         restricted,
         gpu_direct,
@@ -148,6 +139,17 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
         blockers: Vec::new(),
         findings,
     }
+}
+
+/// What holds so far, and what of it containers hold.
+fn standing(observed: &Observed, names: &BTreeSet<String>) -> (Previous, Held) {
+    let held = Held::of(&observed.kubelet, names);
+    let previous = previous(observed, &observed.machine, held.all());
+    let held = match previous.known() {
+        Some(old) => held.known_to(old, &observed.kubelet),
+        None => held,
+    };
+    (previous, held)
 }
 
 fn devices_of(context: &Context<'_>, partition: Option<&Partition>) -> Devices {
@@ -257,66 +259,6 @@ fn own_names(observed: &Observed, desired: &Desired) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether it is known what we may have on offer: a node file that is there, or nothing that ever was.
-fn is_known(before: &Before) -> bool {
-    before.node_file.is_some() || (before.kept.is_none() && !before.unusable.contains(NODE_FILE))
-}
-
-/// What other advertisers are told from.
-struct Others<'a> {
-    /// Names of our resources.
-    names: &'a BTreeSet<String>,
-    /// What we may have on offer; `None` where nobody knows.
-    offered: Option<&'a BTreeSet<String>>,
-    /// What the operator has done about NVIDIA's plugin.
-    gpu_plugin: GpuPlugin,
-}
-
-impl Others<'_> {
-    /// Who else advertises which GPU, and what of that is remembered.
-    fn look(
-        &self,
-        observed: &Observed,
-        machine: &Machine,
-        now: Timestamp,
-    ) -> (BTreeMap<String, Foreign>, ForeignMemory) {
-        let gpus = foreign::driver_gpus(machine);
-        let evidence = &observed.kubelet;
-        let mut seen = foreign::namesakes(evidence, self.names, self.offered, &gpus);
-        if let Some(kubelet) = evidence.shown() {
-            for (uuid, resources) in foreign::seen(kubelet, self.names, &gpus) {
-                seen.entry(uuid).or_default().extend(resources);
-            }
-        }
-        let before = observed.before.kept.as_ref().map(|kept| &kept.foreign);
-        let memory = before
-            .unwrap_or(&ForeignMemory::default())
-            .step(&seen, evidence, now);
-        let memory = match self.gpu_plugin {
-            GpuPlugin::AsFound => memory,
-            GpuPlugin::SwitchedOff => memory.without_nvidia(&seen, evidence),
-            GpuPlugin::ComesBack => memory.with_nvidia(&gpus),
-        };
-        (foreign::foreign(seen, &memory), memory)
-    }
-}
-
-/// Registered under one name, the kubelet would mix the lists of the two and ask the one that came last.
-fn namesakes(foreign: &ForeignMemory, own: &BTreeSet<String>) -> BTreeSet<String> {
-    let resources = foreign.entries().map(|(resource, _)| resource);
-    resources
-        .filter(|name| own.contains(*name))
-        .cloned()
-        .collect()
-}
-
-/// A node file for the plugin: without the resources that another plugin has.
-fn without(mut file: NodeFile, namesakes: &BTreeSet<String>) -> NodeFile {
-    file.resources
-        .retain(|resource| !namesakes.contains(&resource.name));
-    file
-}
-
 fn restricted(
     observed: &Observed,
     desired: &Desired,
@@ -378,7 +320,7 @@ impl Decision {
     /// The node file for the plugin: without the resources that another plugin has.
     #[must_use]
     pub fn for_plugin(&self) -> NodeFile {
-        without(self.node_file.clone(), &self.namesakes)
+        self.others.without_namesakes(self.node_file.clone())
     }
 
     /// Devices of kind Pair.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use topology::fact::Fact;
 use topology::machine::{Gpu, Machine, Nic};
 use topology::nccl_xml;
-use topology::node_file::{EnvVar, NicList, NicListForm, NodeDevice, NodeFile, NodeResource};
+use topology::node_file::{NodeDevice, NodeFile, NodeResource};
 use topology::partition::{
     HardwareRef, Partition, PartitionDevice, ResourcePartition, gpu_key, nic_key,
 };
@@ -27,6 +27,7 @@ use crate::foreign::Foreign;
 use crate::gpu_direct::{Choice, refusal};
 use crate::injection::{GpuInjection, Injection};
 use crate::observed::Observed;
+use crate::variables;
 
 /// Seconds that a port must be down before its device turns Unhealthy.
 const HOLD_DOWN_SECONDS: u32 = 30;
@@ -153,11 +154,13 @@ impl Context<'_> {
             hold_down_seconds: HOLD_DOWN_SECONDS,
             stable_up_seconds: STABLE_UP_SECONDS,
             unhealthy_on_nic_down: self.on_nic_down == OnNicDown::Unhealthy,
-            envs: topology_variable(self.inject)
+            envs: variables::topology_file(self.inject)
                 .filter(|_| pairs)
                 .into_iter()
                 .collect(),
-            nic_lists: nic_lists(self.inject).filter(|_| pairs).collect(),
+            nic_lists: variables::nic_lists(self.inject)
+                .filter(|_| pairs)
+                .collect(),
             devices: built,
         }
     }
@@ -365,34 +368,6 @@ fn cdi_id(kind: ResourceKind, id: &str) -> String {
         Some((nic, _)) if kind == ResourceKind::SharedNic => nic.to_owned(),
         _ => id.to_owned(),
     }
-}
-
-/// The kubelet merges the variables of all resources of a container, so only pairs have these.
-fn topology_variable(inject: &Inject) -> Option<EnvVar> {
-    inject.nccl_topo_file.then(|| EnvVar {
-        name: "NCCL_TOPO_FILE".to_owned(),
-        value: cdi::topology_file(),
-    })
-}
-
-/// Destructured without `..`: a new variable cannot be forgotten.
-fn nic_lists(inject: &Inject) -> impl Iterator<Item = NicList> {
-    let Inject {
-        nccl_topo_file: _,
-        nccl_ib_hca,
-        ucx_net_devices,
-        nvshmem_hca_list,
-    } = *inject;
-    let lists = [
-        (nccl_ib_hca, "NCCL_IB_HCA", NicListForm::Exact),
-        (nvshmem_hca_list, "NVSHMEM_HCA_LIST", NicListForm::Ports),
-        (ucx_net_devices, "UCX_NET_DEVICES", NicListForm::Ports),
-    ];
-    let asked = lists.into_iter().filter(|(asked, ..)| *asked);
-    asked.map(|(_, name, form)| NicList {
-        name: name.to_owned(),
-        form,
-    })
 }
 
 fn description(resource: &ResourcePartition, device: &NodeDevice) -> String {

@@ -65,7 +65,13 @@ pub fn status(
         pairs: pairs(decision),
         nics: nics(desired, decision),
         addresses_in_use: addresses_in_use(decision),
-        other_advertisers: decision.others.iter().take(OTHERS).cloned().collect(),
+        other_advertisers: decision
+            .others
+            .advertisers
+            .iter()
+            .take(OTHERS)
+            .cloned()
+            .collect(),
         findings: Vec::new(),
         plan: plan(desired, decision)?,
         maintenance: maintenance(decision),

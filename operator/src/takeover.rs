@@ -25,8 +25,6 @@ use crate::views;
 
 /// The resource that NVIDIA's plugin advertises, unless it is told otherwise.
 const NVIDIA_GPU: &str = "nvidia.com/gpu";
-/// Domain of resources whose pods hold devices of ours, whatever the cluster calls them now.
-const RDMA_DOMAIN: &str = "rdma/";
 /// Value of the label that deploys the other plugin.
 const ON: &str = "true";
 /// Value of the label that keeps it away.
@@ -174,7 +172,7 @@ fn member<'a>(cluster: &Cluster, view: &View<'a>, slots: &mut Slots<'a, '_>) -> 
             let started = !view.facts.labels.contains_key(PLUGIN_LABEL);
             match slots.take(view.name) {
                 Err(why) if !started => Step {
-                    standing: standing(NodeReason::GivingBack, why),
+                    standing: Some(standing(NodeReason::GivingBack, why)),
                     ..Step::default()
                 },
                 _ => give_back(view, cluster.config.device_plugin.give_back),
@@ -184,11 +182,11 @@ fn member<'a>(cluster: &Cluster, view: &View<'a>, slots: &mut Slots<'a, '_>) -> 
     }
 }
 
-fn standing(reason: NodeReason, message: impl Into<String>) -> Option<Standing> {
-    Some(Standing {
+fn standing(reason: NodeReason, message: impl Into<String>) -> Standing {
+    Standing {
         reason,
         message: message.into(),
-    })
+    }
 }
 
 /// A node that was switched off. Its labels may have been lost and made again (gpu-operator sets a label that is not there).
@@ -202,7 +200,7 @@ fn taken_over(view: &View<'_>, was: &str) -> Step {
     }
     if !is_taken_over(view) {
         let message = "The other device plugin is switched off; its devices go, then the pairs are offered. See the node's findings: kubectl describe grn.";
-        step.standing = standing(NodeReason::TakingOver, message);
+        step.standing = Some(standing(NodeReason::TakingOver, message));
     }
     step
 }
@@ -236,15 +234,15 @@ fn candidate<'a>(cluster: &Cluster, view: &View<'a>, slots: &mut Slots<'a, '_>) 
     match verdict {
         Ok(()) => Step {
             switch: Some(switch(view, OFF, label)),
-            standing: standing(
+            standing: Some(standing(
                 NodeReason::TakingOver,
                 "The other device plugin is being switched off.",
-            ),
+            )),
             ..Step::default()
         },
         Err((_, why)) if why.is_empty() => Step::default(),
         Err((reason, why)) => Step {
-            standing: standing(reason, why),
+            standing: Some(standing(reason, why)),
             ..Step::default()
         },
     }
@@ -364,10 +362,10 @@ fn give_back(view: &View<'_>, wanted: bool) -> Step {
         told: GpuPlugin::ComesBack,
         plugin_leaves: true,
         switch: why.is_none().then(|| switch(view, was, None)),
-        standing: standing(
+        standing: Some(standing(
             NodeReason::GivingBack,
             why.unwrap_or_else(|| "The other device plugin is switched on again.".to_owned()),
-        ),
+        )),
     }
 }
 
@@ -377,8 +375,9 @@ pub fn hindrance(facts: &NodeFacts, pods: &[PodFacts], own: &BTreeSet<String>) -
     if facts.labels.contains_key(PLUGIN_LABEL) || pods.iter().any(|pod| pod.plugin) {
         return Some("Before the other device plugin comes back, ours leaves the node.".to_owned());
     }
-    let ours =
-        |name: &String| name != NVIDIA_GPU && (own.contains(name) || name.starts_with(RDMA_DOMAIN));
+    let ours = |name: &String| {
+        name != NVIDIA_GPU && (own.contains(name) || name.starts_with(views::RDMA_DOMAIN))
+    };
     let held = pods.iter().filter(|pod| pod.resources.iter().any(ours));
     let held: Vec<_> = held.map(PodFacts::id).collect();
     (!held.is_empty()).then(|| {

@@ -14,7 +14,7 @@ use crate::rollout::{Driver, Holder, NodeView, Ready, Record, Unavailable};
 use crate::validate::{Cluster, Validated};
 
 /// Domain of resources whose pods use RDMA, whichever plugin advertises them.
-const RDMA_DOMAIN: &str = "rdma/";
+pub const RDMA_DOMAIN: &str = "rdma/";
 
 /// The nodes of a cluster that have a `GpuRdmaNode`, by name.
 #[must_use]

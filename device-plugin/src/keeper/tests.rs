@@ -70,11 +70,16 @@ impl Bench {
             .send_replace(Arc::new(Sightings::from([((rdma.to_owned(), 1), seen)])));
     }
 
-    /// Turns once and returns the ids in trouble, if something was published.
-    fn turn(&mut self, at: u64) -> Option<Vec<String>> {
+    /// Turns once.
+    fn run(&mut self, at: u64) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.build().unwrap();
         runtime.block_on(self.keeper.turn(Duration::from_secs(at)));
+    }
+
+    /// Turns once and returns the ids in trouble, if something was published.
+    fn turn(&mut self, at: u64) -> Option<Vec<String>> {
+        self.run(at);
         if !self.snapshots.has_changed().unwrap() {
             return None;
         }

@@ -181,7 +181,7 @@ impl Life {
         let (now, sightings) = (self.now, self.hardware.sightings());
         let bench = self.bench();
         bench.sight.send_replace(Arc::new(sightings));
-        bench.keeper.turn(Duration::from_secs(now));
+        bench.run(now);
         let snapshot = bench.snapshots.borrow_and_update().clone();
         self.kubelet.hear(&snapshot);
     }
