@@ -75,19 +75,12 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let (previous, held) = standing(observed, &names);
     let learned = (learn_rates(observed), OwnNics::learn(observed));
     let machine = prepare(observed, desired, previous.known(), &learned, &mut findings);
-    findings.extend(inspect::findings(
-        &observed.state,
-        &machine,
-        Some(&observed.injection),
-    ));
+    let (state, injection) = (&observed.state, &observed.injection);
+    findings.extend(inspect::findings(state, &machine, Some(injection)));
     let paths = machine.paths();
     let offered = offered(&observed.before, previous.known(), now);
-    let settled = Standing {
-        previous: &previous,
-        held: &held,
-        offered: offered.clone(),
-    }
-    .settle(desired, &machine, &paths);
+    let standing = Standing::new(&previous, &held, &offered);
+    let settled = standing.settle(desired, &machine, &paths);
     findings.extend(settled.findings);
     let rails = rails(desired, &mut findings);
     let others = Others::look(
@@ -102,21 +95,19 @@ pub fn decide(observed: &Observed, desired: &Desired, now: Timestamp) -> Decisio
     let context = Context {
         machine: &machine,
         paths: &paths,
-        injection: &observed.injection,
+        injection,
         foreign: &others.foreign,
         kubelet_answered: observed.kubelet.shown().is_some(),
         changing: &settled.changing,
         may_begin: true,
         previous: observed.before.node_file.as_ref(),
         rails: &rails,
-        on_nic_down: desired.config.device_plugin.on_nic_down,
-        inject: &desired.config.device_plugin.inject,
+        device_plugin: &desired.config.device_plugin,
         gpu_direct: Required::new(&gpu_direct, desired, observed),
     };
     let restricted = previous
         .known()
-        .map(|partition| restricted(observed, desired, &context, partition))
-        .map(|file| others.without_namesakes(file));
+        .map(|old| others.without_namesakes(restricted(observed, desired, &context, old)));
     let devices = devices_of(&context, settled.partition.as_ref());
     findings.extend(devices.findings.iter().cloned());
     let (plan, memory) = planned(observed, desired, &machine, now, &mut findings);

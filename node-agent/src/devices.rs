@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::cluster::{GpuDirect, Inject, OnNicDown};
+use crds::cluster::{DevicePlugin, GpuDirect, OnNicDown};
 use crds::node::Finding;
 use crds::reasons::NodeReason;
 use serde::Serialize;
@@ -54,10 +54,8 @@ pub struct Context<'a> {
     pub previous: Option<&'a NodeFile>,
     /// NIC → rail.
     pub rails: &'a BTreeMap<PciAddress, u32>,
-    /// What happens to a pair whose NIC is down.
-    pub on_nic_down: OnNicDown,
-    /// Variables for containers with pairs.
-    pub inject: &'a Inject,
+    /// What is asked of the plugin.
+    pub device_plugin: &'a DevicePlugin,
     /// Whether a pair needs a way to GPU memory.
     pub gpu_direct: Required<'a>,
 }
@@ -125,7 +123,7 @@ pub fn devices(context: &Context<'_>, partition: &Partition) -> Devices {
         let built = context.resource(resource, &mut devices);
         devices.resources.push(built);
     }
-    if context.inject.nccl_topo_file {
+    if context.device_plugin.inject.nccl_topo_file {
         let text = nccl_xml::write(context.machine);
         devices.pair_files.insert(cdi::topology_file(), text);
     }
@@ -153,12 +151,12 @@ impl Context<'_> {
             kind: partition.kind,
             hold_down_seconds: HOLD_DOWN_SECONDS,
             stable_up_seconds: STABLE_UP_SECONDS,
-            unhealthy_on_nic_down: self.on_nic_down == OnNicDown::Unhealthy,
-            envs: variables::topology_file(self.inject)
+            unhealthy_on_nic_down: self.device_plugin.on_nic_down == OnNicDown::Unhealthy,
+            envs: variables::topology_file(&self.device_plugin.inject)
                 .filter(|_| pairs)
                 .into_iter()
                 .collect(),
-            nic_lists: variables::nic_lists(self.inject)
+            nic_lists: variables::nic_lists(&self.device_plugin.inject)
                 .filter(|_| pairs)
                 .collect(),
             devices: built,
@@ -271,7 +269,7 @@ impl Context<'_> {
                 .insert(file.clone(), description(resource, device));
             files.push(file);
         }
-        if resource.kind == ResourceKind::Pair && self.inject.nccl_topo_file {
+        if resource.kind == ResourceKind::Pair && self.device_plugin.inject.nccl_topo_file {
             files.push(cdi::topology_file());
         }
         out.cdi.push(cdi::device(&cdi_id, nodes.own, files));
@@ -286,14 +284,18 @@ impl Context<'_> {
         let mut nodes = Nodes::default();
         for nic in &part.nics {
             let nic = self.nic(nic).ok_or_else(|| refuse_absent(&nic.name))?;
-            let own = self.injection.nic(nic).map_err(|why| refuse_nic(&why))?;
+            let own = self
+                .device_plugin
+                .injection
+                .nic(nic)
+                .map_err(|why| refuse_nic(&why))?;
             nodes.own.extend(own);
         }
         let Some(gpu) = &part.gpu else {
             return Ok(nodes);
         };
         let gpu = self.gpu(gpu).ok_or_else(|| refuse_absent(&gpu.name))?;
-        match self.injection.gpu(gpu) {
+        match self.device_plugin.injection.gpu(gpu) {
             GpuInjection::Toolkit(name) => nodes.toolkit = Some(name),
             GpuInjection::Nodes(own) => {
                 nodes.own.extend(own);

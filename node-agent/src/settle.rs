@@ -22,7 +22,7 @@ pub struct Standing<'a> {
     /// What containers hold.
     pub held: &'a Held,
     /// What the kubelet may hand out behind the agent's back.
-    pub offered: BTreeSet<String>,
+    pub offered: &'a BTreeSet<String>,
 }
 
 /// What holds from now on.
@@ -36,7 +36,17 @@ pub struct Settled {
     pub findings: Vec<Finding>,
 }
 
-impl Standing<'_> {
+impl<'a> Standing<'a> {
+    /// What a change has to respect.
+    #[must_use]
+    pub fn new(previous: &'a Previous, held: &'a Held, offered: &'a BTreeSet<String>) -> Self {
+        Self {
+            previous,
+            held,
+            offered,
+        }
+    }
+
     /// What the hardware and the resources that are asked for give, merged into what is in use.
     #[must_use]
     pub fn settle(&self, desired: &Desired, machine: &Machine, paths: &Paths) -> Settled {
@@ -61,7 +71,7 @@ impl Standing<'_> {
     fn merge(&self, wanted: Partition) -> Settled {
         let empty = Partition::default();
         let old = self.previous.known().unwrap_or(&empty);
-        let merged = partition::merge(old, wanted, &self.held.may_include(old), &self.offered);
+        let merged = partition::merge(old, wanted, &self.held.may_include(old), self.offered);
         let deferred = merged.deferred.into_iter().map(|waits| self.waits(waits));
         let left = merged.partition.left_over.iter();
         let left = left.map(|left| FindingId::DeviceLeftOver.about(&left.gpu, &left.reason));
