@@ -284,18 +284,14 @@ impl Context<'_> {
         let mut nodes = Nodes::default();
         for nic in &part.nics {
             let nic = self.nic(nic).ok_or_else(|| refuse_absent(&nic.name))?;
-            let own = self
-                .device_plugin
-                .injection
-                .nic(nic)
-                .map_err(|why| refuse_nic(&why))?;
+            let own = self.injection.nic(nic).map_err(|why| refuse_nic(&why))?;
             nodes.own.extend(own);
         }
         let Some(gpu) = &part.gpu else {
             return Ok(nodes);
         };
         let gpu = self.gpu(gpu).ok_or_else(|| refuse_absent(&gpu.name))?;
-        match self.device_plugin.injection.gpu(gpu) {
+        match self.injection.gpu(gpu) {
             GpuInjection::Toolkit(name) => nodes.toolkit = Some(name),
             GpuInjection::Nodes(own) => {
                 nodes.own.extend(own);
