@@ -144,6 +144,16 @@ fn wait_row(cluster: &Cluster, node: &str, text: &str) {
     .unwrap();
 }
 
+/// The other plugin comes and goes without anybody's doing: nothing is handed out by two, and the status says so.
+fn comes_back_by_itself(cluster: &Cluster, all: usize) {
+    let foreign = Foreign::start(cluster, DGX_A100.0);
+    let message = wait_told(cluster, DGX_A100.0);
+    assert!(message.contains(GPU), "{message}");
+    scenario::wait_allocatable(cluster, DGX_A100.0, GPU, 0).unwrap();
+    drop(foreign);
+    scenario::wait_allocatable(cluster, DGX_A100.0, GPU, all).unwrap();
+}
+
 #[test]
 fn under_the_same_name_a_node_changes_hands_and_back_while_its_pods_run() {
     let cluster = cluster();
@@ -176,13 +186,7 @@ fn under_the_same_name_a_node_changes_hands_and_back_while_its_pods_run() {
         "no GPU is in two pods"
     );
 
-    // The other plugin comes back by itself: nothing is handed out by two, and the status says so.
-    let foreign = Foreign::start(&cluster, DGX_A100.0);
-    let message = wait_told(&cluster, DGX_A100.0);
-    assert!(message.contains(GPU), "{message}");
-    scenario::wait_allocatable(&cluster, DGX_A100.0, GPU, 0).unwrap();
-    drop(foreign);
-    scenario::wait_allocatable(&cluster, DGX_A100.0, GPU, all).unwrap();
+    comes_back_by_itself(&cluster, all);
     drop(pods);
     let mut pods = Pods::new(&cluster);
     run_gpus(&mut pods, &cluster, "again", all);

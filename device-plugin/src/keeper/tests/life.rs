@@ -11,7 +11,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use proptest::prelude::*;
 use topology::machine::Machine;
