@@ -20,7 +20,7 @@ const WARM_UP: usize = 100;
 /// Calls of one contestant before it is the next one's turn.
 const TURN: usize = 100;
 /// Largest number of devices that is asked for.
-const MOST: usize = 16;
+pub(super) const MOST: usize = 16;
 /// After so much time a contestant is not asked for the same number again.
 const BUDGET: Duration = Duration::from_secs(5);
 

@@ -83,76 +83,86 @@ pub fn goals(
 
 fn small(product: &Figures, floor: &Figures) -> Vec<Goal> {
     let rss = product.idle.rss.max(product.after_calls.rss);
-    let mut goals = vec![Goal::new("RSS, MB", as_number(rss) * 1024.0 / MB, 8.0)];
-    goals.extend(
-        product
-            .exec_to_register
-            .map(|time| Goal::new("exec → Register, p50 ms", time.p50, 10.0)),
-    );
+    let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
+    let allocates = || product.allocate.iter();
     let start = over(
         product.exec_to_register,
         floor.exec_to_register,
-        product.reads_at_start.as_ref(),
+        reads_p50(product.reads_at_start.as_ref()),
     );
-    goals.extend(start.map(|times| Goal::new("exec → Register / floor", times, 2.0)));
-    let sizes = product.allocate.iter().zip(&floor.allocate);
-    let times = sizes
-        .filter_map(|(own, floor)| over(own.time, floor.time, product.reads_at_allocate.as_ref()));
-    goals.extend(
-        times
-            .max_by(f64::total_cmp)
-            .map(|times| Goal::new("Allocate / floor, worst size, p50", times, 1.3)),
-    );
-    let p99 = product
-        .allocate
-        .iter()
-        .filter_map(|calls| Some(calls.time?.p99));
-    goals.extend(
-        p99.max_by(f64::total_cmp)
-            .map(|p99| Goal::new("Allocate, worst size, p99 ms", p99, 0.2)),
-    );
-    goals.extend(
-        product
-            .register_again
-            .map(|time| Goal::new("kubelet.sock → Register, p50 ms", time.p50, 3.0)),
-    );
-    goals
+    let times =
+        worst(&mut allocates().filter_map(|calls| allocate_over(product, floor, calls.size)));
+    let p99 = worst(&mut allocates().filter_map(|calls| Some(calls.time?.p99)));
+    let rows = [
+        ("RSS, MB", Some(as_number(rss) * 1024.0 / MB), 8.0),
+        (
+            "exec → Register, p50 ms",
+            product.exec_to_register.map(|time| time.p50),
+            10.0,
+        ),
+        ("exec → Register / floor", start, 2.0),
+        ("Allocate / floor, worst size, p50", times, 1.3),
+        ("Allocate, worst size, p99 ms", p99, 0.2),
+        (
+            "kubelet.sock → Register, p50 ms",
+            product.register_again.map(|time| time.p50),
+            3.0,
+        ),
+    ];
+    measured(rows)
 }
 
 fn large(product: &Figures, small: Option<&Figures>) -> Vec<Goal> {
-    let register = product.exec_to_register;
-    let mut goals = Vec::new();
-    goals.extend(
-        register.map(|time| Goal::new("968 functions: exec → Register, p50 ms", time.p50, 100.0)),
-    );
-    let same = small.and_then(|small| over(first(product), first(small), None));
-    goals.extend(
-        same.map(|times| Goal::new("968 functions: Allocate / Allocate at 8", times, SAME)),
-    );
-    goals
+    let first = |figures: &Figures| figures.allocate.first().and_then(|calls| calls.time);
+    let register = product.exec_to_register.map(|time| time.p50);
+    let same = small.and_then(|small| over(first(product), first(small), 0.0));
+    measured([
+        ("968 functions: exec → Register, p50 ms", register, 100.0),
+        ("968 functions: Allocate / Allocate at 8", same, SAME),
+    ])
 }
 
 fn discovered(one: &Discovery) -> Vec<Goal> {
-    let times = over(one.facts, one.reads, None);
-    let times =
-        times.map(|times| Goal::new(&format!("facts / bare reads, {}", one.machine), times, 3.0));
-    let facts = one
-        .facts
-        .filter(|_| one.machine == super::discovery::OF_FIELD);
-    let facts = facts.map(|time| Goal::new("facts, 8 GPUs, p50 ms", time.p50, 50.0));
-    facts.into_iter().chain(times).collect()
+    let of_field = one.machine == super::discovery::OF_FIELD;
+    let facts = one.facts.filter(|_| of_field).map(|time| time.p50);
+    let times = format!("facts / bare reads, {}", one.machine);
+    measured([
+        ("facts, 8 GPUs, p50 ms", facts, 50.0),
+        (&times, over(one.facts, one.reads, 0.0), 3.0),
+    ])
 }
 
-fn first(figures: &Figures) -> Option<Summary> {
-    figures.allocate.first().and_then(|calls| calls.time)
+/// Goals of what was measured.
+fn measured<const N: usize>(rows: [(&str, Option<f64>, f64); N]) -> Vec<Goal> {
+    let rows = rows.into_iter();
+    rows.filter_map(|(what, here, limit)| Some(Goal::new(what, here?, limit)))
+        .collect()
 }
 
-/// How many times as long as the floor: the empty service, and bare reads of the same files.
-fn over(own: Option<Summary>, empty: Option<Summary>, reads: Option<&Reads>) -> Option<f64> {
-    let reads = reads
-        .and_then(|reads| reads.time)
-        .map_or(0.0, |time| time.p50);
+/// How many times as long as the floor: the empty service, and bare reads of the same files in milliseconds.
+#[must_use]
+pub fn over(own: Option<Summary>, empty: Option<Summary>, reads: f64) -> Option<f64> {
     Some(own?.p50 / (empty?.p50 + reads))
+}
+
+/// [`over`] for Allocates of so many devices; as many of the files belong to each.
+#[must_use]
+pub fn allocate_over(own: &Figures, floor: &Figures, size: usize) -> Option<f64> {
+    let time = |figures: &Figures| {
+        let calls = figures.allocate.iter().find(|calls| calls.size == size);
+        calls.and_then(|calls| calls.time)
+    };
+    let most = own.allocate.last().map_or(1, |calls| calls.size);
+    let part = as_number(u64::try_from(size).ok()?) / as_number(u64::try_from(most).ok()?);
+    let reads = part * reads_p50(own.reads_at_allocate.as_ref());
+    over(time(own), time(floor), reads)
+}
+
+/// Time of bare reads, in milliseconds; none where there is nothing to read.
+#[must_use]
+pub fn reads_p50(reads: Option<&Reads>) -> f64 {
+    let time = reads.and_then(|reads| reads.time);
+    time.map_or(0.0, |time| time.p50)
 }
 
 #[expect(

@@ -50,7 +50,7 @@ impl Watched {
             "-qq",
             "-y",
             "-e",
-            "trace=open,openat,openat2",
+            "trace=open,openat,openat2,pread64",
             "-o",
         ];
         let mut command = cmd::command("strace", arguments);
@@ -76,12 +76,18 @@ impl Watched {
     }
 }
 
-/// What was opened only to be named (`O_PATH`) was not read.
+/// What was opened only to be named (`O_PATH`) was not read; a file that was open already may have been.
 fn opened(log: &str, below: &Path) -> BTreeSet<PathBuf> {
     let read = log.lines().filter(|line| !line.contains("O_PATH"));
     let paths = read.filter_map(|line| {
-        let (_, path) = line.rsplit_once(" = ")?.1.split_once('<')?;
-        path.strip_suffix('>').map(PathBuf::from)
+        let (call, result) = line.rsplit_once(" = ")?;
+        let shown = if call.contains(" pread64(") {
+            call
+        } else {
+            result
+        };
+        let (_, path) = shown.split_once('<')?;
+        path.split_once('>').map(|(path, _)| PathBuf::from(path))
     });
     paths
         .filter(|path| path.starts_with(below) && path != below)

@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Registrations that may end before a list came.
 const TRIES: usize = 5;
-/// The files that one Allocate reads are those that each of so many opens: ports are looked at meanwhile.
+/// The files that one Allocate reads are those that each of so many reads: ports are looked at meanwhile.
 const REPEATS: usize = 5;
 
 /// What was measured of one contestant on one machine. Times are in milliseconds.
@@ -56,9 +56,9 @@ pub struct Figures {
     pub allocate: Vec<OfSize>,
     /// `GetPreferredAllocation` of so many of all devices.
     pub preferred: Vec<OfSize>,
-    /// Bare reads of the files that it opens before it registers.
+    /// Bare reads of the files that it reads before it registers.
     pub reads_at_start: Option<Reads>,
-    /// Bare reads of the files that it opens for one Allocate of one device.
+    /// Bare reads of the files that it reads for one Allocate of as many devices as are asked for at most.
     pub reads_at_allocate: Option<Reads>,
 }
 
@@ -288,7 +288,7 @@ async fn reads(entry: &Entry<'_>, node: &Node) -> Result<(Option<Reads>, Option<
     let watched = Watched::new(below)?;
     let mut serving = Serving::start(entry.contestant, &entry.places, Some(&watched)).await?;
     let at_start = watched.between(0, watched.mark()?)?;
-    let ids: Vec<String> = serving.ids().into_iter().take(1).collect();
+    let ids: Vec<String> = serving.ids().into_iter().take(calls::MOST).collect();
     let mut at_allocate: Option<BTreeSet<PathBuf>> = None;
     for _ in 0..REPEATS {
         let from = watched.mark()?;

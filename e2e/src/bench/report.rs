@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::calls::OfSize;
 use super::discovery::Discovery;
-use super::goals::Goal;
+use super::goals::{Goal, allocate_over, over, reads_p50};
 use super::opened::Reads;
 use super::plugin::{Figures, OnMachine};
 use super::soak::Soak;
@@ -117,58 +117,95 @@ fn table(
     table
 }
 
+/// A time of a contestant.
+type Time = fn(&Figures) -> Option<Summary>;
+/// How many times the floor's it is, and the bare reads that are part of the floor.
+type Held = fn(&Figures, &Figures) -> (Option<f64>, Option<Reads>);
+/// What else there is of it.
+type Shown = fn(&Figures) -> String;
+
+/// The times of a table, and what they are called.
+const TIMES: [(&str, Time, Held); 6] = [
+    (
+        "exec → Register, ms",
+        |f| f.exec_to_register,
+        |own, floor| {
+            let reads = own.reads_at_start.clone();
+            let empty = floor.exec_to_register;
+            (
+                over(own.exec_to_register, empty, reads_p50(reads.as_ref())),
+                reads,
+            )
+        },
+    ),
+    (
+        "dial → first list, ms",
+        |f| f.dial_to_list,
+        |own, floor| (over(own.dial_to_list, floor.dial_to_list, 0.0), None),
+    ),
+    (
+        "Allocate(1), ms",
+        |f| f.allocate.first().and_then(|calls| calls.time),
+        |own, floor| (allocate_over(own, floor, 1), None),
+    ),
+    (
+        "Allocate(all), ms",
+        |f| f.allocate.last().and_then(|calls| calls.time),
+        |own, floor| {
+            let reads = own.reads_at_allocate.clone();
+            (allocate_over(own, floor, own.allocate.len()), reads)
+        },
+    ),
+    (
+        "preferred, slowest size, ms",
+        |f| slowest(&f.preferred),
+        |own, floor| {
+            let (own, floor) = (slowest(&own.preferred), slowest(&floor.preferred));
+            (over(own, floor, 0.0), None)
+        },
+    ),
+    (
+        "kubelet.sock → Register, ms",
+        |f| f.register_again,
+        |own, floor| (over(own.register_again, floor.register_again, 0.0), None),
+    ),
+];
+
 fn figures(machine: &OnMachine) -> Table {
     let names = machine.figures.iter().map(|figures| figures.name.clone());
     let header = std::iter::once("figure".to_owned()).chain(names);
-    let header = header.chain(["bare reads".to_owned()]);
-    let product = machine.figures.first();
-    let line = |what: &str, show: &dyn Fn(&Figures) -> String, reads: String| {
-        let cells = machine.figures.iter().map(show);
-        std::iter::once(what.to_owned())
-            .chain(cells)
-            .chain([reads])
-            .collect()
-    };
-    let at_start = product.and_then(|product| product.reads_at_start.as_ref());
-    let at_allocate = product.and_then(|product| product.reads_at_allocate.as_ref());
-    let most = |figures: &Figures| figures.allocate.last().and_then(|calls| calls.time);
-    let rows: Vec<Vec<String>> = vec![
-        line("devices", &|f| f.devices.to_string(), String::new()),
-        line(
-            "exec → Register, ms",
-            &|f| both(f.exec_to_register),
-            shown(at_start),
-        ),
-        line(
-            "dial → first list, ms",
-            &|f| both(f.dial_to_list),
-            String::new(),
-        ),
-        line(
-            "Allocate(1), ms",
-            &|f| both(f.allocate.first().and_then(|calls| calls.time)),
-            shown(at_allocate),
-        ),
-        line("Allocate(all), ms", &|f| both(most(f)), String::new()),
-        line(
-            "preferred, slowest size, ms",
-            &|f| both(slowest(&f.preferred)),
-            String::new(),
-        ),
-        line(
-            "kubelet.sock → Register, ms",
-            &|f| both(f.register_again),
-            String::new(),
-        ),
-        line("RSS, idle", &|f| mib(f.idle.rss), String::new()),
-        line(
-            "RSS, after the calls",
-            &|f| mib(f.after_calls.rss),
-            String::new(),
-        ),
-        line("of it its own", &|f| mib(f.after_calls.anon), String::new()),
+    let header = header.chain(["bare reads", "times the floor"].map(str::to_owned));
+    let counted: [(&str, Shown); 4] = [
+        ("devices", |f| f.devices.to_string()),
+        ("RSS, idle", |f| mib(f.idle.rss)),
+        ("RSS, after the calls", |f| mib(f.after_calls.rss)),
+        ("of it its own", |f| mib(f.after_calls.anon)),
     ];
-    table(header, rows)
+    let compared = machine.figures.first().zip(machine.figures.get(1));
+    let timed = TIMES.map(|(what, time, held)| {
+        let (times, reads) = compared.map_or((None, None), |(own, floor)| held(own, floor));
+        let further = [
+            shown(reads.as_ref()),
+            times.map_or_else(String::new, number),
+        ];
+        line(machine, what, |f| both(time(f)), further)
+    });
+    let counted =
+        counted.map(|(what, show)| line(machine, what, show, [String::new(), String::new()]));
+    table(header, timed.into_iter().chain(counted))
+}
+
+fn line(
+    machine: &OnMachine,
+    what: &str,
+    show: impl Fn(&Figures) -> String,
+    further: [String; 2],
+) -> Vec<String> {
+    let cells = machine.figures.iter().map(show);
+    std::iter::once(what.to_owned())
+        .chain(cells)
+        .chain(further)
+        .collect()
 }
 
 fn sizes(machine: &OnMachine) -> Table {

@@ -6,33 +6,34 @@
 
 use std::collections::BTreeSet;
 
-use super::search::LEVELS;
 use super::{EXACT, Link};
 
-/// Bits of a field: up to 240 ends of pairs.
-const COUNT: u32 = 8;
-/// More `NVLink` connections than these count as these.
-const NVLINKS: i64 = (1 << 24) - 1;
+/// Levels of PCIe distance.
+const LEVELS: u32 = 6;
+/// `NVLink` connections of a pair: more than these count as these. GPUs have up to 18.
+const NVLINKS: i64 = 127;
+/// Bits of a count of pairs inside a set: 120 at most.
+const PAIRS: u32 = 7;
+/// Bits of a count of links from a set: 240 at most.
+const ENDS: u32 = 8;
 
 /// One number for each device.
-type Row = [u128; EXACT];
+type Row = [u64; EXACT];
 
 /// A pair inside a set; less is better. First `NVLink` connections, then the farthest level: one pair across the sockets costs
-/// more than any number of near ones gain.
-fn inside(link: Link) -> u128 {
-    let missing = u128::from((NVLINKS - link.nvlinks.clamp(0, NVLINKS)).unsigned_abs());
-    let level = 1 << (COUNT * (u32::from(link.distance.rank()) + 1));
-    let fields = COUNT * (u32::try_from(LEVELS).unwrap_or_default() + 1);
-    missing << fields | level | u128::from(link.across_numa)
+/// more than any number of near ones gain. The sum of all pairs has 63 bits.
+fn inside(link: Link) -> u64 {
+    let missing = (NVLINKS - link.nvlinks.clamp(0, NVLINKS)).unsigned_abs();
+    let level = 1 << (PAIRS * (1 + u32::from(link.distance.rank())));
+    missing << (PAIRS * (1 + LEVELS)) | level | u64::from(link.across_numa)
 }
 
 /// A link of a chosen device, which is lost to those that stay; less is better. First `NVLink` connections, then the closest
-/// level: the tightest groups are kept whole.
-fn taken(link: Link) -> u128 {
-    let lost = u128::from(link.nvlinks.clamp(0, NVLINKS).unsigned_abs());
-    let levels = u32::try_from(LEVELS).unwrap_or_default();
-    let level = 1 << (COUNT * (levels - 1 - u32::from(link.distance.rank())));
-    lost << (COUNT * levels) | level
+/// level: the tightest groups are kept whole. The sum of all links has 63 bits.
+fn taken(link: Link) -> u64 {
+    let lost = link.nvlinks.clamp(0, NVLINKS).unsigned_abs();
+    let level = 1 << (ENDS * (LEVELS - 1 - u32::from(link.distance.rank())));
+    lost << (ENDS * LEVELS) | level
 }
 
 /// The best set: what must be in it, and `more` of the free ones. Among equals the first in the order of the ids.
@@ -65,8 +66,8 @@ pub(super) fn choose(
 /// How bad a set is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Score {
-    inside: u128,
-    taken: u128,
+    inside: u64,
+    taken: u64,
 }
 
 /// A part of a set: devices are added in their order.
@@ -160,6 +161,9 @@ impl Search {
             return;
         }
         for at in part.from..=self.count - part.more {
+            if part.score.inside + part.cost[at] > self.best.inside {
+                continue;
+            }
             let mut cost = part.cost;
             for (cost, between) in cost.iter_mut().zip(&self.between[at]) {
                 *cost += between;
@@ -192,8 +196,8 @@ impl Search {
 }
 
 /// Sum of the smallest.
-fn least(numbers: impl Iterator<Item = u128>, how_many: usize) -> u128 {
-    let mut row: Row = [u128::MAX; EXACT];
+fn least(numbers: impl Iterator<Item = u64>, how_many: usize) -> u64 {
+    let mut row: Row = [u64::MAX; EXACT];
     for (place, number) in row.iter_mut().zip(numbers) {
         *place = number;
     }

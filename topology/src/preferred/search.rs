@@ -7,7 +7,7 @@ use super::Link;
 use crate::distance::Distance;
 
 /// Levels of PCIe distance.
-pub(super) const LEVELS: usize = 6;
+const LEVELS: usize = 6;
 
 /// Sums over the pairs of a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

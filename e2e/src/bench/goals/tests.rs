@@ -71,6 +71,19 @@ fn the_floor_is_the_empty_service_and_the_bare_reads() {
 }
 
 #[test]
+fn each_device_of_an_allocate_adds_its_part_of_the_bare_reads() {
+    let (mut own, floor) = (figures("device-plugin", 1.0), figures("floor", 1.0));
+    own.reads_at_allocate = Some(Reads {
+        files: 8,
+        time: time(0.05),
+    });
+    assert_eq!(allocate_over(&own, &floor, 8), Some(0.5));
+    let one = allocate_over(&own, &floor, 1).unwrap();
+    assert!((one - 0.05 / 0.05625).abs() < 1e-9, "{one}");
+    assert_eq!(allocate_over(&own, &floor, 9), None);
+}
+
+#[test]
 fn many_functions_are_held_against_few() {
     let machines = [
         on(8, 8, 1.0),
