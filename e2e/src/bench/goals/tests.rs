@@ -2,27 +2,27 @@ use super::super::calls::OfSize;
 use super::super::contestant::Memory;
 use super::*;
 
-fn time(p50: f64) -> Option<Summary> {
-    Some(Summary {
+fn time(p50: f64) -> Summary {
+    Summary {
         count: 10,
         p50,
         p99: 2.0 * p50,
         max: 3.0 * p50,
-    })
+    }
 }
 
 fn figures(name: &str, scale: f64) -> Figures {
     let calls = |size: usize| OfSize {
         size,
-        time: time(0.05 * scale),
+        time: Some(time(0.05 * scale)),
     };
     Figures {
         name: name.to_owned(),
         resource: "rdma/gpudirect".to_owned(),
         devices: 8,
-        exec_to_register: time(3.0 * scale),
-        dial_to_list: time(scale),
-        register_again: time(scale),
+        exec_to_register: Some(time(3.0 * scale)),
+        dial_to_list: Some(time(scale)),
+        register_again: Some(time(scale)),
         idle: Memory {
             rss: 5000,
             ..Memory::default()
@@ -35,7 +35,7 @@ fn figures(name: &str, scale: f64) -> Figures {
         preferred: (1..=8).map(calls).collect(),
         reads_at_start: Some(Reads {
             files: 2,
-            time: time(1.0),
+            time: Some(time(1.0)),
         }),
         reads_at_allocate: None,
     }
@@ -75,7 +75,7 @@ fn each_device_of_an_allocate_adds_its_part_of_the_bare_reads() {
     let (mut own, floor) = (figures("device-plugin", 1.0), figures("floor", 1.0));
     own.reads_at_allocate = Some(Reads {
         files: 8,
-        time: time(0.05),
+        time: Some(time(0.05)),
     });
     assert_eq!(allocate_over(&own, &floor, 8), Some(0.5));
     let one = allocate_over(&own, &floor, 1).unwrap();

@@ -5,7 +5,6 @@ fn samples(times: impl IntoIterator<Item = u64>) -> Samples {
 }
 
 #[test]
-#[expect(clippy::float_cmp, reason = "whole milliseconds")]
 fn percentiles_are_samples_by_the_nearest_rank() {
     let summary = samples((1..=200).rev()).summary().unwrap();
     assert_eq!(
