@@ -159,6 +159,7 @@ fn lists_with_a_key_are_merged_by_it() {
     GpuRdmaCluster.status.railLayouts[].slots by pci
     GpuRdmaNode.status.conditions by type
     GpuRdmaNode.status.nics by pci
+    GpuRdmaNode.status.otherAdvertisers by resource
     GpuRdmaNode.status.pairs by gpu
     ");
 }
